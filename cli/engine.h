@@ -1,0 +1,47 @@
+// What the command line asks of the part that computes on tensors.
+//
+// Two executables share cli/: `verbatim`, which links no LibTorch and starts in milliseconds, and
+// `verbatim-engine`, which links it. `verbatim` has no Engine: a subcommand that needs one executes
+// verbatim-engine with the same arguments (cli/forward.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "replay/reexecute.h"
+#include "store/record.h"
+
+namespace verbatim {
+
+/// Options of `verbatim train`, as typed.
+struct TrainRequest {
+  std::filesystem::path spec;
+  std::filesystem::path output;  ///< empty with record_level "off"
+  bool force = false;            ///< overwrite an existing output
+  std::int64_t stages = 1;
+  std::int64_t in_flight = 4;
+  std::int64_t threads_per_stage = 1;
+  std::string device = "cpu";
+  std::string policy = "causal";
+  std::string record_level;             ///< "off", a level, or empty: the spec's
+  std::optional<std::int64_t> subnets;  ///< overrides training.subnets
+  std::optional<std::filesystem::path> data_folder;
+  bool stop_on_nan = true;
+  bool quiet = false;
+  std::string command_line;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// Trains, records, prints the summary; returns when the record is closed. Ctrl-C (SIGINT,
+  /// SIGTERM) stops admission, finishes the subnets in flight and closes as "interrupted".
+  virtual Status Train(const TrainRequest& request) = 0;
+  virtual Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
+                           ReexecutionSink& sink) = 0;
+};
+
+}  // namespace verbatim

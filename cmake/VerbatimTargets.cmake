@@ -1,0 +1,37 @@
+# Settings and helpers that every target of the project shares.
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
+
+add_library(verbatim_options INTERFACE)
+target_include_directories(verbatim_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_options(verbatim_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${VERBATIM_WERROR}>>:-Werror>)
+
+# verbatim_library(NAME SOURCES … [LINKS …]): the static library of one folder.
+function(verbatim_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(verbatim_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(verbatim_${name} PUBLIC verbatim_options ${ARG_LINKS})
+  set_target_properties(verbatim_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# verbatim_test(NAME SOURCES … [LINKS …]): one GoogleTest executable, each case a ctest entry.
+function(verbatim_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+endfunction()

@@ -1,0 +1,15 @@
+// Constants that the record's writer and reader share. The page to it: docs/format.md.
+#pragma once
+
+#include <cstdint>
+
+namespace verbatim {
+
+/// SQLite's application_id: "VBTM".
+inline constexpr std::int32_t kApplicationId = 0x5642544D;
+/// SQLite's user_version: the schema that this program writes.
+inline constexpr std::int32_t kSchemaVersion = 1;
+/// The oldest schema that it reads.
+inline constexpr std::int32_t kOldestReadableSchema = 1;
+
+}  // namespace verbatim

@@ -1,0 +1,61 @@
+// Reads one record, which may still be growing.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "store/record.h"
+
+namespace verbatim {
+
+/// Which parts of a SubnetRow to read; the others stay empty.
+struct ReadOptions {
+  bool accesses = true;
+  bool activations = false;
+  bool activities = false;
+};
+
+/// One access of a layer's lineage.
+struct LineageRow {
+  std::int64_t seq = 0;
+  AccessRow access;
+};
+
+/// Not thread-safe. Errors are kBadInput (no SQLite file, not a record, unknown version, damaged)
+/// with the file, what was found and what to do.
+class RecordReader {
+ public:
+  /// Opens read-only; works on a read-only file, in a read-only folder, and beside a live writer.
+  static Result<std::unique_ptr<RecordReader>> Open(const std::filesystem::path& path);
+  virtual ~RecordReader() = default;
+
+  virtual Result<RunInfo> Run() const = 0;
+  virtual Result<std::vector<EnvironmentRow>> Environment() const = 0;
+  virtual Result<std::vector<LayerRow>> Layers() const = 0;
+  /// Rows in `subnets`, rows in `accesses`.
+  virtual Result<std::int64_t> SubnetCount() const = 0;
+  virtual Result<std::int64_t> AccessCount() const = 0;
+  /// Visits subnets in ascending seq, streaming: memory does not grow with the run. Stops early
+  /// with OK where `visit` returns false.
+  virtual Status ForEachSubnet(const ReadOptions& options,
+                               const std::function<bool(const SubnetRow&)>& visit) const = 0;
+  /// Nothing where seq has no row.
+  virtual Result<std::optional<SubnetRow>> Subnet(std::int64_t seq,
+                                                  const ReadOptions& options) const = 0;
+  /// Accesses of one layer in ascending seq.
+  virtual Result<std::vector<LineageRow>> Lineage(std::int32_t layer) const = 0;
+  virtual Result<std::vector<EvaluationRow>> Evaluations() const = 0;
+  /// SQLite's own integrity and foreign-key checks: one line per problem, empty where sound.
+  virtual Result<std::vector<std::string>> IntegrityProblems() const = 0;
+};
+
+/// Digest over a record's content (docs/format.md, "Content digest"): equal runs have equal
+/// content digests, whatever their layout, timing and clocks.
+Result<Digest> ContentDigest(const RecordReader& reader);
+
+}  // namespace verbatim
