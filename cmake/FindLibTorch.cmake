@@ -5,17 +5,17 @@
 # Here every library is taken by its full path from one folder, the home: the one that holds
 # `lib/libtorch_cpu.so` and `include/`.
 #
-# The home is looked for in this order; once found it is kept in the cache entry LibTorch_HOME:
+# The home is looked for in this order; once found it stays in the cache entry LibTorch_HOME:
 #   1. the environment variable VERBATIM_TORCH (then nowhere else);
-#   2. every entry of CMAKE_PREFIX_PATH, the CMake variable and the environment variable: a LibTorch
-#      zip's root, `…/site-packages/torch`, `…/site-packages`, a virtual environment or other prefix,
-#      or `…/torch/share/cmake` (what `torch.utils.cmake_prefix_path` prints);
+#   2. every entry of CMAKE_PREFIX_PATH, as CMake and as environment variable: the root of
+#      a LibTorch zip, `…/site-packages/torch`, `…/site-packages`, a virtual environment or other
+#      prefix, or `…/torch/share/cmake` (what `torch.utils.cmake_prefix_path` prints);
 #   3. the virtual environment that scripts/setup makes in ${XDG_CACHE_HOME:-~/.cache}/verbatim.
 #
 # Result variables:
 #   LibTorch_FOUND, LibTorch_VERSION   as usual; the version is like "2.11.0"
-#   LibTorch_CUDA_VERSION              CUDA version of the build ("13.0"), "unknown", or empty: CPU only
-#   LibTorch_PYTHON                    interpreter that can `import torch` from the same home, or empty
+#   LibTorch_CUDA_VERSION              CUDA version it was built for ("13.0"), "unknown", or empty
+#   LibTorch_PYTHON                    interpreter that can import torch from there, or empty
 #
 # Imported targets:
 #   LibTorch::cpu     torch_cpu and c10. libtorch.so is left out on purpose: it is an empty library
@@ -71,7 +71,7 @@ function(_libtorch_read_version)
   set(LibTorch_VERSION "${version}" PARENT_SCOPE)
 endfunction()
 
-# Sets LibTorch_CUDA_VERSION; a wheel says it in version.py, a zip in build-version ("2.11.0+cu130").
+# Sets LibTorch_CUDA_VERSION; a wheel says it in version.py, a zip in build-version ("2.4.1+cu121").
 function(_libtorch_read_cuda_version)
   set(cuda_version "")
   if(EXISTS "${LibTorch_HOME}/lib/libtorch_cuda.so")
@@ -147,6 +147,10 @@ function(_libtorch_add_cpu)
   _libtorch_add_library(c10 "${LibTorch_HOME}/lib/libc10.so")
   _libtorch_add_library(torch_cpu "${LibTorch_HOME}/lib/libtorch_cpu.so")
   add_library(LibTorch::cpu INTERFACE IMPORTED)
+  if(EXISTS "${LibTorch_HOME}/include/fmt/format.h")
+    # The wheel's own fmt is found before the system's and has no library.
+    list(APPEND definitions FMT_HEADER_ONLY=1)
+  endif()
   set_target_properties(LibTorch::cpu PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES
       "${LibTorch_HOME}/include;${LibTorch_HOME}/include/torch/csrc/api/include"
@@ -207,14 +211,13 @@ mark_as_advanced(LibTorch_HOME)
 unset(_libtorch_paths)
 
 set(_libtorch_reason "")
-set(_libtorch_usable FALSE)
 if(NOT LibTorch_HOME)
   if(DEFINED ENV{VERBATIM_TORCH})
     set(_libtorch_reason "VERBATIM_TORCH is '$ENV{VERBATIM_TORCH}', which holds no LibTorch.")
   endif()
   string(APPEND _libtorch_reason "
   Run scripts/setup, which installs it, or name yours:
-    cmake … -DCMAKE_PREFIX_PATH=\"$(python3 -c 'import torch; print(torch.utils.cmake_prefix_path)')\"
+    cmake -DCMAKE_PREFIX_PATH=FOLDER …   (a LibTorch zip, or the Python environment with torch)
   The parts that need no LibTorch build with -DVERBATIM_TRAINER=OFF.
 ")
 else()
@@ -223,14 +226,13 @@ else()
   _libtorch_read_cuda_version()
   _libtorch_read_abi()
   _libtorch_find_python()
-  set(_libtorch_usable TRUE)
   if(LibTorch_VERSION VERSION_LESS "${LibTorch_FIND_VERSION}")
     set(_libtorch_reason "
-  LibTorch ${LibTorch_VERSION} in ${LibTorch_HOME} is too old: ${LibTorch_FIND_VERSION} or newer is needed.
+  LibTorch ${LibTorch_VERSION} in ${LibTorch_HOME} is too old:
+  ${LibTorch_FIND_VERSION} or newer is needed.
   Name a newer one in CMAKE_PREFIX_PATH, or name none and run scripts/setup.
 ")
   elseif(NOT LibTorch_CXX11_ABI)
-    set(_libtorch_usable FALSE)
     set(_libtorch_reason "
   LibTorch ${LibTorch_VERSION} in ${LibTorch_HOME} was built with the old C++ ABI
   (_GLIBCXX_USE_CXX11_ABI=0), which cannot be linked with the system's C++ libraries. Take a wheel
@@ -241,7 +243,7 @@ endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
-  REQUIRED_VARS LibTorch_HOME _libtorch_usable VERSION_VAR LibTorch_VERSION
+  REQUIRED_VARS LibTorch_HOME LibTorch_CXX11_ABI VERSION_VAR LibTorch_VERSION
   REASON_FAILURE_MESSAGE "${_libtorch_reason}")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
@@ -251,4 +253,3 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   endif()
 endif()
 unset(_libtorch_reason)
-unset(_libtorch_usable)

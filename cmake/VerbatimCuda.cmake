@@ -3,14 +3,18 @@
 # AUTO builds it exactly when nvcc works and LibTorch is a CUDA build of the same major version: the
 # two share one CUDA runtime in the process. ON is an error where AUTO would say no.
 
-set_property(CACHE VERBATIM_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(VERBATIM_CUDA_ENABLED OFF)
 
 # Sets VERBATIM_NVCC (cached path) and nvcc_version ("13.0", or empty).
 function(verbatim_find_nvcc)
-  find_program(VERBATIM_NVCC nvcc
-    HINTS "${CMAKE_CUDA_COMPILER}" ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH
-    PATHS /usr/local/cuda PATH_SUFFIXES bin DOC "CUDA compiler")
+  if(CMAKE_CUDA_COMPILER)
+    set(VERBATIM_NVCC "${CMAKE_CUDA_COMPILER}" CACHE FILEPATH "CUDA compiler")
+  elseif(EXISTS "$ENV{CUDACXX}")
+    set(VERBATIM_NVCC "$ENV{CUDACXX}" CACHE FILEPATH "CUDA compiler")
+  else()
+    find_program(VERBATIM_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
+      PATH_SUFFIXES bin DOC "CUDA compiler")
+  endif()
   mark_as_advanced(VERBATIM_NVCC)
   set(version "")
   if(VERBATIM_NVCC)
@@ -71,11 +75,14 @@ verbatim_find_nvcc()
 verbatim_cuda_obstacle(cuda_obstacle)
 if(NOT cuda_obstacle)
   verbatim_choose_cuda_architectures()
-  set(CMAKE_CUDA_COMPILER "${VERBATIM_NVCC}" CACHE FILEPATH "CUDA compiler")
   # LibTorch's own runtime is linked (LibTorch::cudart); a second one would be a second state.
   set(CMAKE_CUDA_RUNTIME_LIBRARY None)
-  include(CheckLanguage)
-  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    unset(CMAKE_CUDA_COMPILER CACHE)  # an earlier failure is tried again
+    set(ENV{CUDACXX} "${VERBATIM_NVCC}")
+    include(CheckLanguage)
+    check_language(CUDA)
+  endif()
   if(NOT CMAKE_CUDA_COMPILER)
     set(cuda_obstacle "${VERBATIM_NVCC} compiles nothing here (CMakeFiles/CMakeError.log says why)")
   endif()
@@ -99,6 +106,12 @@ target_compile_options(verbatim_options INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${VERBATIM_WERROR}>>:-Werror=all-warnings>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${VERBATIM_WERROR}>>:-Xcompiler=-Werror>)
+get_target_property(cudart_include_dirs LibTorch::cudart INTERFACE_INCLUDE_DIRECTORIES)
+if(NOT cudart_include_dirs)
+  # A LibTorch zip has no CUDA headers: the toolkit's, of the same major version, stand in.
+  set_target_properties(LibTorch::cudart PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES}")
+endif()
 set(VERBATIM_CUDA_ENABLED ON)
 message(STATUS "CUDA: on, nvcc ${nvcc_version} and LibTorch ${LibTorch_VERSION} for CUDA "
   "${LibTorch_CUDA_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")

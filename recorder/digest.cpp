@@ -75,7 +75,9 @@ std::uint8_t* PutHeader(DType dtype, std::span<const std::int64_t> shape, std::u
 
 }  // namespace
 
-Digest DigestBytes(const void* data, std::size_t size) { return HashBytes(data, size); }
+Digest DigestBytes(const void* data, std::size_t size) {
+  return HashBytes(data, size);
+}
 
 Digest DigestTensor(const TensorView& tensor) {
   const std::size_t byte_size = CheckedTensorBytes(tensor.dtype, tensor.shape);
@@ -83,8 +85,7 @@ Digest DigestTensor(const TensorView& tensor) {
   std::uint8_t* out = PutHeader(tensor.dtype, tensor.shape, message.data());
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.data);
   for (std::size_t begin = 0; begin < byte_size; begin += kDigestChunkBytes) {
-    const Digest chunk =
-        HashBytes(bytes + begin, std::min(kDigestChunkBytes, byte_size - begin));
+    const Digest chunk = HashBytes(bytes + begin, std::min(kDigestChunkBytes, byte_size - begin));
     std::memcpy(out, chunk.bytes.data(), kDigestBytes);
     out += kDigestBytes;
   }
@@ -94,8 +95,8 @@ Digest DigestTensor(const TensorView& tensor) {
 Digest DigestTensorFromChunks(DType dtype, std::span<const std::int64_t> shape,
                               std::span<const Digest> chunks) {
   const std::size_t chunk_count = DigestChunkCount(CheckedTensorBytes(dtype, shape));
-  CHECK(chunks.size() == chunk_count, "{} chunk digests where the shape asks for {}",
-        chunks.size(), chunk_count);
+  CHECK(chunks.size() == chunk_count, "{} chunk digests where the shape asks for {}", chunks.size(),
+        chunk_count);
   MessageBuffer message(DigestMessageBytes(shape.size(), chunk_count));
   std::uint8_t* out = PutHeader(dtype, shape, message.data());
   if (!chunks.empty()) std::memcpy(out, chunks.data(), chunks.size_bytes());

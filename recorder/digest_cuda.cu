@@ -33,10 +33,10 @@ __global__ void __launch_bounds__(xxh3::kGroupThreads)
 Status LaunchStatus(const char* kernel) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return {};
-  return Failed(std::string("cannot launch the digest kernel ") + kernel + ": " +
-                    cudaGetErrorString(error),
-                "check the GPU and its driver with `verbatim doctor`; a CUDA error of earlier work "
-                "on the device can show here as well");
+  return Failed(
+      std::string("cannot launch the digest kernel ") + kernel + ": " + cudaGetErrorString(error),
+      "check the GPU and its driver with `verbatim doctor`; a CUDA error of earlier work "
+      "on the device can show here as well");
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ Status DigestTensorOnDevice(DType dtype, const std::int64_t* dims, std::size_t r
                             CUstream_st* stream) {
   std::size_t size = 0;
   if (rank > kDeviceDigestRankMax || !TensorBytes(dtype, dims, rank, &size)) {
-    return UsageError("cannot digest a tensor of dtype " +
-                          std::to_string(static_cast<std::uint32_t>(dtype)) + " and rank " +
-                          std::to_string(rank) + " on a device",
-                      "the rank must be at most " + std::to_string(kDeviceDigestRankMax) +
-                          " and no dimension negative");
+    return UsageError(
+        "cannot digest a tensor of dtype " + std::to_string(static_cast<std::uint32_t>(dtype)) +
+            " and rank " + std::to_string(rank) + " on a device",
+        "give a known dtype, a rank of at most " + std::to_string(kDeviceDigestRankMax) +
+            " and dimensions that are not negative and fit in memory");
   }
   xxh3::TensorHeader header{dtype, static_cast<std::uint32_t>(rank), {}};
   for (std::size_t i = 0; i < rank; ++i) header.dims[i] = dims[i];
@@ -61,8 +61,8 @@ Status DigestTensorOnDevice(DType dtype, const std::int64_t* dims, std::size_t r
         static_cast<const std::uint8_t*>(device_data), size, DigestMessageBytes(rank, 0), message);
     RETURN_IF_ERROR(LaunchStatus("DigestChunks"));
   }
-  FinishTensor<<<1, xxh3::kGroupThreads, 0, stream>>>(
-      header, chunk_count, message, static_cast<std::uint8_t*>(device_digest));
+  FinishTensor<<<1, xxh3::kGroupThreads, 0, stream>>>(header, chunk_count, message,
+                                                      static_cast<std::uint8_t*>(device_digest));
   return LaunchStatus("FinishTensor");
 }
 

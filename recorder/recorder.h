@@ -12,8 +12,8 @@
 namespace verbatim {
 
 struct RecorderOptions {
-  std::size_t queue_capacity = 256;  ///< subnets; a full queue blocks OnSubnetFinished
-  std::size_t batch_max = 64;        ///< subnets per transaction
+  std::size_t queue_capacity = 256;       ///< subnets; a full queue blocks OnSubnetFinished
+  std::size_t batch_max = 64;             ///< subnets per transaction
   std::int64_t commit_interval_ms = 200;  ///< a finished subnet is committed no later than this
 };
 

@@ -4,13 +4,14 @@
 #include <functional>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "recorder/observer.h"
 
 namespace verbatim {
 
-/// Thread-safe. The sink is called outside the lock, from the thread that finished the subnet, so
-/// sinks must be thread-safe too.
+/// Thread-safe. CHECKs the order of calls that Observer asks for. The sink is called outside the
+/// lock, from the thread that finished the subnet, so sinks must be thread-safe too.
 class SubnetAssembler : public Observer {
  public:
   using Sink = std::function<Status(SubnetRow&&)>;
@@ -27,6 +28,8 @@ class SubnetAssembler : public Observer {
   Status OnSubnetFinished(std::int64_t seq) override;
 
  private:
+  SubnetRow& OpenSubnet(std::int64_t seq);
+
   Sink sink_;
   std::mutex mutex_;
   std::unordered_map<std::int64_t, SubnetRow> open_;

@@ -147,8 +147,8 @@ VERBATIM_HOST_DEVICE inline Hash Hash1To3(const std::uint8_t* data, std::uint32_
 
 VERBATIM_HOST_DEVICE inline Hash Hash4To8(const std::uint8_t* data, std::uint64_t size,
                                           const Secret& secret) {
-  const std::uint64_t combined =
-      Read32(data) | static_cast<std::uint64_t>(Read32(data + size - 4)) << 32;
+  const std::uint64_t combined = Read32(data) | static_cast<std::uint64_t>(Read32(data + size - 4))
+                                                    << 32;
   const std::uint64_t value = secret.word[2] ^ secret.word[3] ^ combined;
   const std::uint64_t factor = kPrime64_1 + (size << 2);
   std::uint64_t low = value * factor;
@@ -196,8 +196,8 @@ VERBATIM_HOST_DEVICE inline void Mix17To128(Pair& pair, const std::uint8_t* data
   }
 }
 
-VERBATIM_HOST_DEVICE inline void Mix129To240(Pair& pair, const std::uint8_t* data,
-                                             std::size_t size, const Secret& secret) {
+VERBATIM_HOST_DEVICE inline void Mix129To240(Pair& pair, const std::uint8_t* data, std::size_t size,
+                                             const Secret& secret) {
   const int pairs = static_cast<int>(size / 32);
   for (int i = 0; i < pairs; ++i) {
     if (i == 4) pair = Pair{{Avalanche(pair.acc[0]), Avalanche(pair.acc[1])}};
@@ -260,8 +260,7 @@ VERBATIM_HOST_DEVICE inline std::uint64_t LaneBlockSum(const std::uint8_t* data,
                                                        const Secret& secret) {
   const std::size_t begin = block * kBlockBytes;
   const bool is_last = size - begin <= kBlockBytes;
-  const int stripes =
-      static_cast<int>((is_last ? size - begin - 1 : kBlockBytes) / kStripeBytes);
+  const int stripes = static_cast<int>((is_last ? size - begin - 1 : kBlockBytes) / kStripeBytes);
   std::uint64_t sum = 0;
   for (int i = 0; i < stripes; ++i) {
     sum += LaneStripeTerm(data + begin + kStripeBytes * i, lane, secret.word[i + lane]);
@@ -274,8 +273,7 @@ VERBATIM_HOST_DEVICE inline std::uint64_t LaneBlockSum(const std::uint8_t* data,
 
 /// A lane's accumulator after a block that added `sum`; all but the last block scramble.
 VERBATIM_HOST_DEVICE inline std::uint64_t LaneAbsorb(std::uint64_t acc, std::uint64_t sum,
-                                                     bool is_last, int lane,
-                                                     const Secret& secret) {
+                                                     bool is_last, int lane, const Secret& secret) {
   acc += sum;
   if (is_last) return acc;
   return (acc ^ acc >> 47 ^ secret.word[16 + lane]) * kPrime32_1;

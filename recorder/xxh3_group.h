@@ -103,9 +103,8 @@ VERBATIM_HOST_DEVICE inline void DigestChunkByGroup(const std::uint8_t* data, st
 /// One group writes the header in front of the chunk digests in `message` (aligned to 8 bytes) and
 /// the tensor's canonical digest to `out`.
 VERBATIM_HOST_DEVICE inline void FinishTensorByGroup(const TensorHeader& header,
-                                                     std::size_t chunk_count,
-                                                     std::uint8_t* message, std::uint8_t* out,
-                                                     GroupMemory& memory) {
+                                                     std::size_t chunk_count, std::uint8_t* message,
+                                                     std::uint8_t* out, GroupMemory& memory) {
   ForEachGroupThread([&](int thread) {
     if (static_cast<std::uint32_t>(thread) > header.rank) return;
     reinterpret_cast<std::uint64_t*>(message)[thread] =

@@ -27,6 +27,8 @@ class ReexecutionSink {
 struct ReexecuteOptions {
   /// Where the data lies now, if not where the spec says.
   std::optional<std::filesystem::path> data_folder;
+  /// As the record's environment says: it bears on the bits.
+  std::int64_t threads_per_stage = 1;
   /// Subnets 0 … subnets-1 are executed.
   std::int64_t subnets = 0;
   /// Whether the record has evaluations to compare with.

@@ -12,4 +12,12 @@ inline constexpr std::int32_t kSchemaVersion = 1;
 /// The oldest schema that it reads.
 inline constexpr std::int32_t kOldestReadableSchema = 1;
 
+/// Key of table `accesses`: seq * kAccessKeyLayers + layer.
+inline constexpr std::int64_t kAccessKeyLayers = std::int64_t{1} << 20;
+/// Layer ids are below kAccessKeyLayers, sequence ids at most this.
+inline constexpr std::int64_t kSeqMax = (std::int64_t{1} << 43) - 1;
+
+/// How long a connection waits for another one's lock.
+inline constexpr std::int32_t kBusyTimeoutMs = 5000;
+
 }  // namespace verbatim

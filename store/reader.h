@@ -26,8 +26,10 @@ struct LineageRow {
   AccessRow access;
 };
 
-/// Not thread-safe. Errors are kBadInput (no SQLite file, not a record, unknown version, damaged)
-/// with the file, what was found and what to do.
+/// Not thread-safe. Errors are kBadInput (missing, no SQLite file, not a record, unknown version,
+/// damaged: table, row and column are named) or kFailed (lock, permission, input/output), with the
+/// file, what was found and what to do. Every value is checked when its row is read; what a value
+/// means is not (read_seq after seq, a layer twice): that is verify's.
 class RecordReader {
  public:
   /// Opens read-only; works on a read-only file, in a read-only folder, and beside a live writer.
@@ -35,27 +37,24 @@ class RecordReader {
   virtual ~RecordReader() = default;
 
   virtual Result<RunInfo> Run() const = 0;
+  /// Ascending by key.
   virtual Result<std::vector<EnvironmentRow>> Environment() const = 0;
   virtual Result<std::vector<LayerRow>> Layers() const = 0;
   /// Rows in `subnets`, rows in `accesses`.
   virtual Result<std::int64_t> SubnetCount() const = 0;
   virtual Result<std::int64_t> AccessCount() const = 0;
   /// Visits subnets in ascending seq, streaming: memory does not grow with the run. Stops early
-  /// with OK where `visit` returns false.
+  /// with OK where `visit` returns false. All rows are of one moment of a growing record.
   virtual Status ForEachSubnet(const ReadOptions& options,
                                const std::function<bool(const SubnetRow&)>& visit) const = 0;
   /// Nothing where seq has no row.
   virtual Result<std::optional<SubnetRow>> Subnet(std::int64_t seq,
                                                   const ReadOptions& options) const = 0;
-  /// Accesses of one layer in ascending seq.
+  /// Accesses of one layer in ascending seq: one seek per subnet of the record.
   virtual Result<std::vector<LineageRow>> Lineage(std::int32_t layer) const = 0;
   virtual Result<std::vector<EvaluationRow>> Evaluations() const = 0;
   /// SQLite's own integrity and foreign-key checks: one line per problem, empty where sound.
   virtual Result<std::vector<std::string>> IntegrityProblems() const = 0;
 };
-
-/// Digest over a record's content (docs/format.md, "Content digest"): equal runs have equal
-/// content digests, whatever their layout, timing and clocks.
-Result<Digest> ContentDigest(const RecordReader& reader);
 
 }  // namespace verbatim

@@ -18,23 +18,26 @@ enum class RunStatus {
   kFailed,       ///< stopped by an error, told in `status_detail`
 };
 
+/// "running", "complete", "interrupted", "failed".
+const char* ToString(RunStatus status);
+
 /// One per record: what was run, on what layout, and how it ended.
 struct RunInfo {
   std::string tool_version;
-  std::string spec_json;          ///< effective spec (SpecToJson)
-  std::string spec_folder;        ///< absolute; where the spec's relative paths start
+  std::string spec_json;    ///< effective spec (SpecToJson)
+  std::string spec_folder;  ///< absolute; where the spec's relative paths start
   std::string command_line;
-  std::string policy;             ///< "causal", "sequential", "asynchronous"
-  std::string record_level;       ///< "losses", "weights", "full"
-  std::string device;             ///< "cpu", "cuda", "cuda:1"
+  std::string policy;        ///< "causal", "sequential", "asynchronous"
+  std::string record_level;  ///< "losses", "weights", "full"
+  std::string device;        ///< "cpu", "cuda", "cuda:1"
   std::int64_t stages = 1;
-  std::int64_t in_flight = 1;     ///< most subnets in flight
+  std::int64_t in_flight = 1;  ///< most subnets in flight
   std::int64_t subnets_planned = 0;
-  Digest dataset_digest;          ///< of the raw data set (docs/format.md)
-  std::string started_utc;        ///< ISO 8601, "2026-01-31T12:00:00Z"
-  std::string ended_utc;          ///< empty while running
+  Digest dataset_digest;    ///< of the raw data set (docs/format.md)
+  std::string started_utc;  ///< ISO 8601, "2026-01-31T12:00:00Z"
+  std::string ended_utc;    ///< empty while running
   RunStatus status = RunStatus::kRunning;
-  std::string status_detail;      ///< for kFailed and kInterrupted: why, and at which subnet
+  std::string status_detail;  ///< for kFailed and kInterrupted: why, and at which subnet
 };
 
 /// One fact of the numeric environment, such as ("libtorch.version", "2.11.0+cu130").
@@ -49,9 +52,9 @@ struct LayerRow {
   std::string name;
   std::int32_t position = 0;
   std::int32_t candidate = 0;
-  std::string op;           ///< Describe(op)
-  bool versioned = false;   ///< only versioned layers have accesses
-  Digest initial_digest;    ///< weight digest before the first subnet
+  std::string op;          ///< Describe(op)
+  bool versioned = false;  ///< only versioned layers have accesses
+  Digest initial_digest;   ///< weight digest before the first subnet
   bool operator==(const LayerRow&) const = default;
 };
 
@@ -63,13 +66,16 @@ struct AccessRow {
   /// Observed version that this subnet's own update was applied to. Equal to read_seq in every
   /// causal run.
   std::int64_t base_seq = -1;
-  std::int32_t stage = 0;                   ///< not content: where it ran
-  std::optional<Digest> weights;            ///< parameters and buffers after the update
-  std::optional<Digest> optimizer_state;    ///< after the update
-  std::optional<Digest> gradients;          ///< level `full`
+  std::int32_t stage = 0;                 ///< not content: where it ran
+  std::optional<Digest> weights;          ///< parameters and buffers after the update
+  std::optional<Digest> optimizer_state;  ///< after the update
+  std::optional<Digest> gradients;        ///< level `full`
 };
 
 enum class Phase : std::uint8_t { kForward = 0, kBackward = 1, kUpdate = 2 };
+
+/// "forward", "backward", "update".
+const char* ToString(Phase phase);
 
 /// One task of a stage: when it worked on what. Nanoseconds since the run's start; not content.
 struct ActivityRow {
@@ -91,11 +97,11 @@ struct ActivationRow {
 /// A finished subnet with everything recorded of it.
 struct SubnetRow {
   std::int64_t seq = 0;
-  std::vector<std::uint16_t> choices;   ///< one per choice block
-  std::vector<std::uint32_t> samples;   ///< indices into the training data, in batch order
-  Digest batch_digest;                  ///< of "inputs" and "labels"
-  std::uint32_t loss_bits = 0;          ///< the float32 loss, bit for bit (NaN survives)
-  std::vector<AccessRow> accesses;      ///< ascending layer (thus position)
+  std::vector<std::uint16_t> choices;  ///< one per choice block
+  std::vector<std::uint32_t> samples;  ///< indices into the training data, in batch order
+  Digest batch_digest;                 ///< of "inputs" and "labels"
+  std::uint32_t loss_bits = 0;         ///< the float32 loss, bit for bit (NaN survives)
+  std::vector<AccessRow> accesses;     ///< ascending layer (thus position)
   std::vector<ActivationRow> activations;
   std::vector<ActivityRow> activities;
 };

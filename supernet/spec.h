@@ -54,7 +54,7 @@ struct OperatorSpec {
   bool operator==(const OperatorSpec&) const = default;
 };
 
-/// One choice block as written. `width` 0 means "as the input".
+/// One choice block as written. `channels` and `features` 0 mean "as the input".
 struct BlockSpec {
   std::int64_t repeat = 1;
   std::int64_t channels = 0;  ///< output channels of an image block
@@ -139,11 +139,12 @@ Result<Spec> ParseSpec(std::string_view text, const std::string& source);
 /// Reads a file and parses it. BadInput where it cannot be read.
 Result<Spec> ReadSpec(const std::filesystem::path& path);
 
-/// The effective spec as JSON: every default filled in, keys sorted, no white space. Equal specs
-/// have equal text; ParseSpec of it gives the spec back.
+/// The effective spec as JSON: every default filled in, keys sorted, no white space, numbers in
+/// their shortest form that reads back as the same float64 (std::to_chars). Equal specs have equal
+/// text; ParseSpec of it gives the spec back. Takes a spec that ParseSpec gave.
 std::string SpecToJson(const Spec& spec);
 
-/// The learning rate at `seq`.
+/// The learning rate at `seq`, 0 <= seq < training.subnets.
 double LearningRate(const TrainingSpec& training, std::int64_t seq);
 
 const char* ToString(Numerics numerics);

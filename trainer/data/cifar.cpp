@@ -60,10 +60,9 @@ Status ReadPixels(DataFile& file, std::int64_t record, ImageSet& set) {
                     kFormatHint);
   }
   set.pixels.resize(start + kImageBytes);
-  return file.ReadExactly(
-      std::span(set.pixels).subspan(start),
-      fmt::format("record {} takes {} label bytes and {} pixels", record,
-                  set.classes == 100 ? 2 : 1, kImageBytes));
+  return file.ReadExactly(std::span(set.pixels).subspan(start),
+                          fmt::format("record {} takes {} label bytes and {} pixels", record,
+                                      set.classes == 100 ? 2 : 1, kImageBytes));
 }
 
 Status AppendFile(const std::filesystem::path& path, ImageSet& set) {

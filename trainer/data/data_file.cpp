@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -13,13 +14,14 @@ namespace verbatim {
 namespace {
 
 constexpr std::size_t kInputBytes = 64 * 1024;
+constexpr std::array<std::uint8_t, 2> kGzipMagic{0x1f, 0x8b};
 constexpr int kGzipOnly = 15 + 16;  // zlib's windowBits: the largest window, gzip wrapper only
 constexpr char kCopyAgain[] = "Download or copy the file again.";
 
 tl::unexpected<Error> SystemError(const char* verb, const std::filesystem::path& path, int code) {
-  return BadInput(fmt::format("cannot {} {}: {}", verb, path.string(),
-                              std::generic_category().message(code)),
-                  "Check the path and that you may read the file.");
+  return BadInput(
+      fmt::format("cannot {} {}: {}", verb, path.string(), std::generic_category().message(code)),
+      "Check the path and that you may read the file.");
 }
 
 }  // namespace
@@ -37,7 +39,7 @@ Result<DataFile> DataFile::Open(const std::filesystem::path& path) {
   if (handle == nullptr) return SystemError("open", path, errno);
   DataFile file(path, handle);
   RETURN_IF_ERROR(file.Refill());
-  if (file.end_ >= 2 && file.input_[0] == 0x1f && file.input_[1] == 0x8b) {
+  if (file.end_ >= 2 && std::equal(kGzipMagic.begin(), kGzipMagic.end(), file.input_.begin())) {
     RETURN_IF_ERROR(file.StartInflate());
   }
   return file;
@@ -85,8 +87,12 @@ Result<std::size_t> DataFile::Inflate(std::span<std::uint8_t> out) {
     if (begin_ == end_) RETURN_IF_ERROR(Refill());
     const bool at_end = begin_ == end_;
     if (at_end && member_done_) return 0;
+    if (member_done_ && input_[begin_] != kGzipMagic[0]) {
+      return BadInput(fmt::format("{}: other bytes follow the gzip data", path_.string()),
+                      kCopyAgain);
+    }
+    member_done_ = false;
     // Also with no input left: zlib may still hold output that did not fit before.
-    const bool after_member = std::exchange(member_done_, false);
     std::size_t produced = 0;
     const int code = InflateStep(out, &produced);
     if (code == Z_STREAM_END) {
@@ -94,10 +100,7 @@ Result<std::size_t> DataFile::Inflate(std::span<std::uint8_t> out) {
       member_done_ = true;
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
       const char* detail = inflate_->msg != nullptr ? inflate_->msg : zError(code);
-      return BadInput(fmt::format("{}: {} ({})", path_.string(),
-                                  after_member ? "other bytes follow the gzip data"
-                                               : "damaged gzip data",
-                                  detail),
+      return BadInput(fmt::format("{}: damaged gzip data ({})", path_.string(), detail),
                       kCopyAgain);
     }
     if (produced > 0) return produced;
@@ -125,9 +128,9 @@ Status DataFile::ReadExactly(std::span<std::uint8_t> out, std::string_view expec
   if (position_ == 0) {
     return BadInput(fmt::format("{}: the file is empty; {}", path_.string(), expected), kCopyAgain);
   }
-  return BadInput(fmt::format("{}: the content ends after {} bytes; {}", path_.string(), position_,
-                              expected),
-                  kCopyAgain);
+  return BadInput(
+      fmt::format("{}: the content ends after {} bytes; {}", path_.string(), position_, expected),
+      kCopyAgain);
 }
 
 Status DataFile::ExpectEnd(std::string_view expected) {
@@ -135,9 +138,9 @@ Status DataFile::ExpectEnd(std::string_view expected) {
   const std::uint64_t position = position_;
   ASSIGN_OR_RETURN(const std::size_t count, Read(std::span(&extra, 1)));
   if (count == 0) return {};
-  return BadInput(fmt::format("{}: the content goes on after byte {}; {}", path_.string(), position,
-                              expected),
-                  kCopyAgain);
+  return BadInput(
+      fmt::format("{}: the content goes on after byte {}; {}", path_.string(), position, expected),
+      kCopyAgain);
 }
 
 }  // namespace verbatim

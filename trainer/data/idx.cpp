@@ -122,10 +122,10 @@ Result<ImageSet> ReadTest(const DataFolder& folder, const ImageSet& train) {
   ASSIGN_OR_RETURN(const auto labels, folder.Require(Spellings("t10k-labels", "idx1-ubyte")));
   ASSIGN_OR_RETURN(ImageSet test, ReadIdx(images, labels, train.classes));
   if (test.height != train.height || test.width != train.width) {
-    return BadInput(fmt::format("{}: test images of {} × {} found, {} × {} expected as in training",
-                                images.string(), test.height, test.width, train.height,
-                                train.width),
-                    "The test files must come from the same data set as the training files.");
+    return BadInput(
+        fmt::format("{}: test images of {} × {} found, {} × {} expected as in training",
+                    images.string(), test.height, test.width, train.height, train.width),
+        "The test files must come from the same data set as the training files.");
   }
   return test;
 }
@@ -140,9 +140,9 @@ Result<ImageSet> ReadIdx(const std::filesystem::path& images, const std::filesys
   ASSIGN_OR_RETURN(set.labels, ReadLabels(labels, count, images));
   set.classes = classes.value_or(*std::max_element(set.labels.begin(), set.labels.end()) + 1);
   if (set.classes < 2) {
-    return BadInput(fmt::format("{}: every label is 0; at least two classes are expected",
-                                labels.string()),
-                    "Check that the file holds the labels of these images.");
+    return BadInput(
+        fmt::format("{}: every label is 0; at least two classes are expected", labels.string()),
+        "Check that the file holds the labels of these images.");
   }
   RETURN_IF_ERROR(CheckLabels(set.labels, set.classes, labels));
   return set;

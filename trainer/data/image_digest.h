@@ -10,4 +10,8 @@ namespace verbatim {
 /// what a run can see of a set; file format, compression and file names leave it unchanged.
 Digest DigestImages(const ImageSet& images);
 
+/// The same over the training images and, where there is a test set, also its "test.pixels" and
+/// "test.labels": what a record calls the data set's digest.
+Digest DigestData(const DataSplits& data);
+
 }  // namespace verbatim

@@ -1,0 +1,29 @@
+// The subcommands, one file each. Every function adds one to the parser; when it has been typed,
+// its action is left in Invocation and run after parsing.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "cli/engine.h"
+
+namespace verbatim {
+
+/// One call of the program.
+struct Invocation {
+  int argc = 0;
+  char** argv = nullptr;
+  Engine* engine = nullptr;             ///< not owned; null where there is none
+  bool no_color = false;                ///< --no-color
+  std::string command_line;             ///< argv as one would type it
+  std::function<Result<int>()> action;  ///< returns the exit code
+};
+
+void AddTrainCommand(CLI::App& app, Invocation& invocation);
+void AddVerifyCommand(CLI::App& app, Invocation& invocation);
+void AddShowCommand(CLI::App& app, Invocation& invocation);
+void AddCheckCommand(CLI::App& app, Invocation& invocation);
+
+}  // namespace verbatim

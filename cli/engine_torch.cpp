@@ -1,0 +1,210 @@
+#include "cli/engine_torch.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <numeric>
+
+#include "base/utc_time.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/stop_signals.h"
+#include "cli/version.h"
+#include "recorder/recorder.h"
+#include "trainer/environment.h"
+#include "trainer/evaluation.h"
+#include "trainer/experiment.h"
+#include "trainer/training.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What the summary says of a run.
+struct Summary {
+  double seconds = 0.0;
+  float first_loss = 0.0f;
+  std::deque<float> last_losses;  ///< the last tenth of the run
+  std::vector<EvaluationRow> evaluations;
+
+  void AddLoss(std::int64_t finished, float loss, std::int64_t planned) {
+    if (finished == 1) first_loss = loss;
+    last_losses.push_back(loss);
+    if (static_cast<std::int64_t>(last_losses.size()) > std::max<std::int64_t>(1, planned / 10)) {
+      last_losses.pop_front();
+    }
+  }
+};
+
+Result<Spec> EffectiveSpec(const TrainRequest& request) {
+  ASSIGN_OR_RETURN(Spec spec, ReadSpec(request.spec));
+  if (request.subnets) spec.training.subnets = *request.subnets;
+  if (!request.record_level.empty() && request.record_level != "off") {
+    ASSIGN_OR_RETURN(spec.record_level, RecordLevelFromString(request.record_level));
+  }
+  return spec;
+}
+
+std::filesystem::path FolderOf(const std::filesystem::path& file) {
+  return std::filesystem::absolute(file).parent_path().lexically_normal();
+}
+
+RunInfo DescribeRun(const TrainRequest& request, const Experiment& experiment) {
+  RunInfo run;
+  run.tool_version = ToolVersion();
+  run.spec_json = SpecToJson(experiment.spec);
+  run.spec_folder = FolderOf(request.spec).string();
+  run.command_line = request.command_line;
+  run.policy = request.policy;
+  run.record_level = ToString(experiment.spec.record_level);
+  run.device = experiment.device.str();
+  run.stages = request.stages;
+  run.in_flight = request.in_flight;
+  run.subnets_planned = experiment.spec.training.subnets;
+  run.dataset_digest = experiment.dataset->digest();
+  run.started_utc = UtcNow();
+  return run;
+}
+
+Result<std::unique_ptr<Recorder>> StartRecorder(const TrainRequest& request,
+                                                const Experiment& experiment) {
+  if (request.record_level == "off") return nullptr;
+  const auto environment = DescribeEnvironment(experiment.device, request.threads_per_stage);
+  ASSIGN_OR_RETURN(auto writer,
+                   RecordWriter::Create(request.output, DescribeRun(request, experiment),
+                                        environment, DescribeLayers(experiment), request.force));
+  return Recorder::Start(std::move(writer));
+}
+
+TrainingOptions Layout(const TrainRequest& request, const Spec& spec) {
+  TrainingOptions options;
+  options.stages = request.stages;
+  options.in_flight = request.in_flight;
+  options.threads_per_stage = request.threads_per_stage;
+  options.policy = request.policy;
+  options.record_level = spec.record_level;
+  options.stop_on_nan = request.stop_on_nan;
+  return options;
+}
+
+std::string DescribeEvaluations(const std::vector<EvaluationRow>& evaluations) {
+  double sum = 0.0;
+  double lowest = 1.0;
+  double highest = 0.0;
+  for (const EvaluationRow& row : evaluations) {
+    const double accuracy = static_cast<double>(row.correct) / static_cast<double>(row.total);
+    sum += accuracy;
+    lowest = std::min(lowest, accuracy);
+    highest = std::max(highest, accuracy);
+  }
+  return fmt::format(
+      "held-out accuracy of {} random subnets: mean {:.3f}, lowest {:.3f}, "
+      "highest {:.3f}\n",
+      evaluations.size(), sum / static_cast<double>(evaluations.size()), lowest, highest);
+}
+
+std::string DescribeOutcome(const TrainRequest& request, const TrainingOutcome& outcome,
+                            const Summary& summary) {
+  std::string text =
+      fmt::format("trained {} in {:.1f} s ({:.1f} subnets/s) on {}, {} schedule\n",
+                  FormatCount(outcome.subnets, "subnet", "subnets"), summary.seconds,
+                  static_cast<double>(outcome.subnets) / std::max(summary.seconds, 1e-9),
+                  FormatCount(request.stages, "stage", "stages"), request.policy);
+  if (!summary.last_losses.empty()) {
+    const float sum = std::accumulate(summary.last_losses.begin(), summary.last_losses.end(), 0.0f);
+    const auto count = static_cast<std::int64_t>(summary.last_losses.size());
+    text += fmt::format("loss: {:.4f} at the first subnet, {:.4f} over the last {}\n",
+                        summary.first_loss, sum / static_cast<float>(count), count);
+  }
+  if (!summary.evaluations.empty()) text += DescribeEvaluations(summary.evaluations);
+  if (outcome.status == RunStatus::kInterrupted) text += outcome.detail + "\n";
+  if (request.record_level != "off") {
+    const std::string path = request.output.string();
+    text += fmt::format("record: {}\nnext: verbatim verify {} --reexecute all\n", path,
+                        ShellWord(path));
+  }
+  return text;
+}
+
+/// Trains and evaluates; what is thrown in between becomes the run's failure.
+TrainingOutcome TrainAndEvaluate(const TrainRequest& request, Experiment& experiment,
+                                 TrainingOptions options, const StopSignals& signals,
+                                 Summary& summary) {
+  const std::int64_t planned = experiment.spec.training.subnets;
+  ProgressBar progress("training", planned, request.quiet, /*no_color=*/false);
+  options.stop = &signals.requested();
+  options.on_progress = [&](std::int64_t finished, float loss) {
+    progress.Update(finished);
+    summary.AddLoss(finished, loss, planned);
+  };
+  const Clock::time_point start = Clock::now();
+  try {
+    const Result<TrainingOutcome> outcome = Train(experiment, options);
+    if (!outcome) return {RunStatus::kFailed, outcome.error().message, 0};
+    summary.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    progress.Finish();
+    if (outcome->status == RunStatus::kComplete) {
+      ProgressBar evaluation("evaluating", experiment.spec.evaluation.subnets, request.quiet,
+                             /*no_color=*/false);
+      summary.evaluations =
+          EvaluateSubnets(experiment, [&](std::int64_t done) { evaluation.Update(done); });
+    }
+    return *outcome;
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return {RunStatus::kFailed, what.substr(0, what.find('\n')), 0};
+  }
+}
+
+Status TrainAndRecord(const TrainRequest& request) {
+  ConfigureDeterminism();
+  at::set_num_threads(static_cast<int>(request.threads_per_stage));
+  ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(request.device));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, device));
+  TrainingOptions options = Layout(request, spec);
+  RETURN_IF_ERROR(CheckTraining(experiment, options));
+  const StopSignals signals;
+  ASSIGN_OR_RETURN(const auto recorder, StartRecorder(request, experiment));
+  options.observer = recorder.get();
+  Summary summary;
+  const TrainingOutcome outcome = TrainAndEvaluate(request, experiment, options, signals, summary);
+  if (recorder) {
+    RETURN_IF_ERROR(recorder->Close(outcome.status, outcome.detail, summary.evaluations));
+  }
+  if (outcome.status == RunStatus::kFailed) {
+    return Failed(fmt::format("the run failed after {}: {}",
+                              FormatCount(outcome.subnets, "subnet", "subnets"), outcome.detail),
+                  recorder
+                      ? fmt::format("what finished is in {}: verbatim show {}",
+                                    request.output.string(), ShellWord(request.output.string()))
+                      : "");
+  }
+  if (request.quiet) return {};
+  return WriteToStdout(DescribeOutcome(request, outcome, summary));
+}
+
+}  // namespace
+
+Status TorchEngine::Train(const TrainRequest& request) {
+  try {
+    return TrainAndRecord(request);
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return Failed("LibTorch: " + what.substr(0, what.find('\n')));
+  }
+}
+
+Status TorchEngine::Reexecute(const RunInfo& run, const ReexecuteOptions& options,
+                              ReexecutionSink& sink) {
+  return ReexecuteSequentially(run, options, sink);
+}
+
+}  // namespace verbatim

@@ -1,0 +1,88 @@
+#include "cli/forward.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+namespace verbatim {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsExecutable(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> NumericProfileVariables(Numerics numerics) {
+  switch (numerics) {
+    case Numerics::kNative:
+      return {};
+    case Numerics::kX8664V3:
+      return {{"ATEN_CPU_CAPABILITY", "avx2"},
+              {"ONEDNN_MAX_CPU_ISA", "AVX2"},
+              {"MKL_CBWR", "COMPATIBLE"}};
+    case Numerics::kX8664:
+      return {{"ATEN_CPU_CAPABILITY", "default"},
+              {"ONEDNN_MAX_CPU_ISA", "SSE41"},
+              {"MKL_CBWR", "COMPATIBLE"}};
+  }
+  return {};
+}
+
+void SetNumericProfile(Numerics numerics) {
+  for (const auto& [name, value] : NumericProfileVariables(numerics)) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+}
+
+bool IsNumericProfileSet(Numerics numerics) {
+  for (const auto& [name, value] : NumericProfileVariables(numerics)) {
+    const char* set = std::getenv(name.c_str());
+    if (set == nullptr || value != set) return false;
+  }
+  return true;
+}
+
+fs::path ExecutableFolder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path() : self.parent_path();
+}
+
+Result<fs::path> FindEngine(const fs::path& folder) {
+  if (const char* named = std::getenv("VERBATIM_ENGINE"); named != nullptr && *named != '\0') {
+    if (IsExecutable(named)) return fs::path(named);
+    return Failed(fmt::format("VERBATIM_ENGINE names {}, which is no executable file", named),
+                  "Let it name a verbatim-engine, or unset it.");
+  }
+  for (const fs::path& candidate :
+       {folder / "verbatim-engine", folder / ".." / "libexec" / "verbatim" / "verbatim-engine"}) {
+    if (IsExecutable(candidate)) return candidate.lexically_normal();
+  }
+  return Failed("this installation has no trainer: verbatim-engine was not found",
+                fmt::format("Build with -DVERBATIM_TRAINER=ON (needs LibTorch; scripts/setup "
+                            "installs it), put verbatim-engine\ninto {}, or let the environment "
+                            "variable VERBATIM_ENGINE name it.",
+                            folder.string()));
+}
+
+Error ForwardToEngine(char** argv, Numerics numerics) {
+  const auto engine = FindEngine(ExecutableFolder());
+  if (!engine) return engine.error();
+  SetNumericProfile(numerics);
+  std::fflush(nullptr);
+  execv(engine->c_str(), argv);
+  return Error{ErrorKind::kFailed,
+               fmt::format("{} cannot be executed: {}", engine->string(), std::strerror(errno)),
+               "Build it again for this machine, or let VERBATIM_ENGINE name another."};
+}
+
+}  // namespace verbatim

@@ -1,0 +1,37 @@
+// Handing a command over to `verbatim-engine`, the same command line with LibTorch linked.
+//
+// The numeric profile's variables (docs/spec.md, section 9) are read by libraries as they are
+// loaded, so they are set here, before the engine's process begins.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "supernet/spec.h"
+
+namespace verbatim {
+
+/// Environment variables that hold the libraries at `numerics`; empty for kNative, which leaves the
+/// user's own settings alone.
+std::vector<std::pair<std::string, std::string>> NumericProfileVariables(Numerics numerics);
+/// Sets them in this process.
+void SetNumericProfile(Numerics numerics);
+/// Whether this process has them as SetNumericProfile would set them.
+bool IsNumericProfileSet(Numerics numerics);
+
+/// The executable that $VERBATIM_ENGINE names; else `verbatim-engine` in `folder` (where this
+/// program lies), else in folder/../libexec/verbatim. kFailed, saying how to get one, where there
+/// is none.
+Result<std::filesystem::path> FindEngine(const std::filesystem::path& folder);
+
+/// The folder of the running executable.
+std::filesystem::path ExecutableFolder();
+
+/// Sets the profile and becomes verbatim-engine with the same arguments. Returns only with an
+/// error.
+Error ForwardToEngine(char** argv, Numerics numerics);
+
+}  // namespace verbatim

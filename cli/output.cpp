@@ -1,0 +1,69 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace verbatim {
+namespace {
+
+/// Zero, or the errno of the first failure.
+int WriteAll(std::FILE* file, std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) return errno;
+  return std::fflush(file) == 0 ? 0 : errno;
+}
+
+std::string Indented(std::string_view text) {
+  std::string indented = "  ";
+  for (const char c : text) {
+    indented += c;
+    if (c == '\n') indented += "  ";
+  }
+  return indented;
+}
+
+}  // namespace
+
+Status WriteToStdout(std::string_view text) {
+  const int error = WriteAll(stdout, text);
+  if (error == 0) return {};
+  std::clearerr(stdout);
+  if (error == EPIPE) return {};
+  return Failed(fmt::format("standard output cannot be written: {}", std::strerror(error)));
+}
+
+Status WriteResult(std::string_view text, const std::filesystem::path& path) {
+  if (path.empty()) return WriteToStdout(text);
+  const auto failed = [&](int error) {
+    return Failed(fmt::format("{} cannot be written: {}", path.string(), std::strerror(error)),
+                  "Name another file with -o, or none to write to standard output.");
+  };
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return failed(errno);
+  const int error = WriteAll(file, text);
+  const bool closed = std::fclose(file) == 0;
+  if (error != 0) return failed(error);
+  if (!closed) return failed(errno);
+  return {};
+}
+
+bool UseColor(std::FILE* stream, bool no_color) {
+  const char* variable = std::getenv("NO_COLOR");
+  const bool refused = no_color || (variable != nullptr && *variable != '\0');
+  return !refused && isatty(fileno(stream)) == 1;
+}
+
+void PrintError(const Error& error, bool no_color) {
+  const bool color = UseColor(stderr, no_color);
+  std::string text = fmt::format("verbatim: {}error:{} {}\n", color ? "\x1b[31m" : "",
+                                 color ? "\x1b[0m" : "", error.message);
+  if (!error.hint.empty()) text += Indented(error.hint) + "\n";
+  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace verbatim

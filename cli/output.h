@@ -1,0 +1,27 @@
+// Where results, errors and talk go: results to stdout or a file, the rest to stderr.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace verbatim {
+
+/// Writes a result to stdout. OK also where the reader has closed its end (`| head`); kFailed where
+/// it cannot be written, such as on a full disk.
+Status WriteToStdout(std::string_view text);
+
+/// Writes a result to `path`, or to stdout where it is empty. An existing file is replaced; kFailed
+/// says what kept it from being written.
+Status WriteResult(std::string_view text, const std::filesystem::path& path);
+
+/// "verbatim: error: MESSAGE", then the hint, indented. Colored where the terminal allows.
+void PrintError(const Error& error, bool no_color);
+
+/// Whether to color `stream`: it is a terminal, NO_COLOR is unset or empty, --no-color not given.
+bool UseColor(std::FILE* stream, bool no_color);
+
+}  // namespace verbatim

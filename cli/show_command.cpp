@@ -1,0 +1,77 @@
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/show_views.h"
+#include "store/reader.h"
+
+namespace verbatim {
+namespace {
+
+struct ShowOptions {
+  std::filesystem::path record;
+  std::optional<std::int64_t> subnet;
+  std::optional<std::string> layer;
+  std::string format = "text";
+};
+
+constexpr const char* kFooter =
+    "Shows what a record holds: by default how the run went, on what layout and in which\n"
+    "environment. Two runs with the same content digest are equal in everything recorded.\n"
+    "\n"
+    "Examples:\n"
+    "  verbatim show run.db\n"
+    "  verbatim show run.db --subnet 12\n"
+    "  verbatim show run.db --layer block3.1\n"
+    "  verbatim show run.db --format json";
+
+Result<std::string> Render(const RecordReader& reader, const ShowOptions& options) {
+  const std::string record = options.record.string();
+  const ShowFormat format = options.format == "json" ? ShowFormat::kJson : ShowFormat::kText;
+  if (options.subnet) return ShowSubnet(reader, record, *options.subnet, format);
+  if (options.layer) return ShowLayer(reader, record, *options.layer, format);
+  return ShowRun(reader, record, format);
+}
+
+Result<int> Show(const ShowOptions& options) {
+  ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
+  ASSIGN_OR_RETURN(const std::string text, Render(*reader, options));
+  RETURN_IF_ERROR(WriteToStdout(text));
+  return 0;
+}
+
+}  // namespace
+
+void AddShowCommand(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App* command =
+      app.add_subcommand("show", "Shows a record: summary, one subnet, one layer's lineage");
+  command->footer(kFooter);
+  command->add_option("record", options->record, "The record to show. Example: run.db")
+      ->required()
+      ->type_name("RUN.db");
+  CLI::Option* subnet =
+      command
+          ->add_option("--subnet", options->subnet,
+                       "Shows one subnet: choices, samples, loss, accesses. Example: --subnet 12")
+          ->type_name("K")
+          ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--layer", options->layer,
+                   "Shows one layer's versions, by name or id. Example: --layer block3.1")
+      ->type_name("NAME|ID")
+      ->excludes(subnet);
+  command
+      ->add_option("--format", options->format,
+                   "text for people, json for machines. Example: --format json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return Show(*options); }; });
+}
+
+}  // namespace verbatim

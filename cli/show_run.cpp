@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/json_text.h"
+#include "cli/show_views.h"
+#include "recorder/content_digest.h"
+#include "supernet/spec.h"
+#include "verify/report.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+struct Losses {
+  std::optional<std::uint32_t> first;
+  std::optional<std::uint32_t> last;
+  double sum_of_last_tenth = 0.0;
+  std::int64_t in_last_tenth = 0;
+
+  double MeanOfLastTenth() const { return sum_of_last_tenth / static_cast<double>(in_last_tenth); }
+};
+
+struct Accuracies {
+  std::int64_t count = 0;
+  double mean = 0.0;
+  double min = 0.0;
+  double max = 0.0;
+};
+
+struct RunSummary {
+  std::string record;
+  RunInfo run;
+  std::string spec_name;
+  std::vector<EnvironmentRow> environment;
+  std::int64_t layers = 0;
+  std::int64_t versioned_layers = 0;
+  std::int64_t subnets = 0;
+  std::int64_t accesses = 0;
+  Losses losses;
+  Accuracies accuracies;
+  Digest content;
+};
+
+Result<Losses> ReadLosses(const RecordReader& reader, std::int64_t subnets) {
+  Losses losses;
+  const std::int64_t tenth = (subnets + 9) / 10;
+  std::int64_t row = 0;
+  RETURN_IF_ERROR(reader.ForEachSubnet({false, false, false}, [&](const SubnetRow& subnet) {
+    if (!losses.first) losses.first = subnet.loss_bits;
+    losses.last = subnet.loss_bits;
+    if (row++ >= subnets - tenth) {
+      losses.sum_of_last_tenth += LossFromBits(subnet.loss_bits);
+      ++losses.in_last_tenth;
+    }
+    return true;
+  }));
+  return losses;
+}
+
+Accuracies Summarize(const std::vector<EvaluationRow>& evaluations) {
+  Accuracies accuracies;
+  accuracies.min = std::numeric_limits<double>::infinity();
+  for (const EvaluationRow& row : evaluations) {
+    if (row.total < 1) continue;
+    const double accuracy = static_cast<double>(row.correct) / static_cast<double>(row.total);
+    ++accuracies.count;
+    accuracies.mean += accuracy;
+    accuracies.min = std::min(accuracies.min, accuracy);
+    accuracies.max = std::max(accuracies.max, accuracy);
+  }
+  if (accuracies.count > 0) accuracies.mean /= static_cast<double>(accuracies.count);
+  return accuracies;
+}
+
+Result<RunSummary> ReadSummary(const RecordReader& reader, const std::string& record) {
+  RunSummary summary;
+  summary.record = record;
+  ASSIGN_OR_RETURN(summary.run, reader.Run());
+  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(summary.run.spec_json, "the recorded spec"));
+  summary.spec_name = spec.name;
+  ASSIGN_OR_RETURN(summary.environment, reader.Environment());
+  ASSIGN_OR_RETURN(const auto layers, reader.Layers());
+  summary.layers = std::ssize(layers);
+  summary.versioned_layers = std::count_if(layers.begin(), layers.end(),
+                                           [](const LayerRow& row) { return row.versioned; });
+  ASSIGN_OR_RETURN(summary.subnets, reader.SubnetCount());
+  ASSIGN_OR_RETURN(summary.accesses, reader.AccessCount());
+  ASSIGN_OR_RETURN(summary.losses, ReadLosses(reader, summary.subnets));
+  ASSIGN_OR_RETURN(const auto evaluations, reader.Evaluations());
+  summary.accuracies = Summarize(evaluations);
+  ASSIGN_OR_RETURN(summary.content, ContentDigest(reader));
+  return summary;
+}
+
+std::string StatusText(const RunSummary& summary) {
+  const std::string incomplete = IncompleteText(summary.run, summary.subnets);
+  return incomplete.empty() ? ToString(summary.run.status) : incomplete;
+}
+
+std::string LossesText(const Losses& losses) {
+  if (!losses.first) return "none yet";
+  return fmt::format("first {:.6g}, last {:.6g}, mean of the last 10 % {:.6g}",
+                     LossFromBits(*losses.first), LossFromBits(*losses.last),
+                     losses.MeanOfLastTenth());
+}
+
+std::string AccuracyText(const Accuracies& accuracies) {
+  if (accuracies.count == 0) return "not evaluated";
+  return fmt::format("mean {:.2f} %, min {:.2f} %, max {:.2f} % of {}", 100 * accuracies.mean,
+                     100 * accuracies.min, 100 * accuracies.max,
+                     FormatCount(accuracies.count, "subnet", "subnets"));
+}
+
+std::string LayoutText(const RunInfo& run) {
+  return fmt::format("{} on {}, policy {}, at most {} in flight",
+                     FormatCount(run.stages, "stage", "stages"), run.device, run.policy,
+                     FormatCount(run.in_flight, "subnet", "subnets"));
+}
+
+std::string RenderText(const RunSummary& summary) {
+  std::string text = fmt::format("Record {}: {}\n", summary.record, summary.spec_name);
+  const auto line = [&text](std::string_view label, const std::string& value) {
+    if (!value.empty()) text += fmt::format("  {:<9} {}\n", label, value);
+  };
+  line("status", StatusText(summary));
+  line("why", summary.run.status_detail);
+  line("started", summary.run.started_utc);
+  line("ended", summary.run.ended_utc);
+  line("command", summary.run.command_line);
+  line("layout", LayoutText(summary.run));
+  line("level", summary.run.record_level);
+  line("subnets", fmt::format("{} of {}, {}", FormatCount(summary.subnets),
+                              FormatCount(summary.run.subnets_planned),
+                              FormatCount(summary.accesses, "access", "accesses")));
+  line("layers", fmt::format("{}, {} versioned", FormatCount(summary.layers),
+                             FormatCount(summary.versioned_layers)));
+  line("loss", LossesText(summary.losses));
+  line("accuracy", AccuracyText(summary.accuracies));
+  line("data", ToHex(summary.run.dataset_digest));
+  line("content", ToHex(summary.content));
+  line("made by", fmt::format("verbatim {}", summary.run.tool_version));
+  text += "Environment\n";
+  for (const EnvironmentRow& row : summary.environment) {
+    text += fmt::format("  {}: {}\n", row.key, row.value);
+  }
+  return text;
+}
+
+Json FiniteOrNull(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json LossesJson(const Losses& losses) {
+  if (!losses.first) return nullptr;
+  Json json;
+  json["first"] = LossJson(*losses.first);
+  json["last"] = LossJson(*losses.last);
+  json["mean_of_last_tenth"] = FiniteOrNull(losses.MeanOfLastTenth());
+  return json;
+}
+
+Json AccuraciesJson(const Accuracies& accuracies) {
+  if (accuracies.count == 0) return nullptr;
+  Json json;
+  json["subnets"] = accuracies.count;
+  json["mean"] = accuracies.mean;
+  json["min"] = accuracies.min;
+  json["max"] = accuracies.max;
+  return json;
+}
+
+std::string RenderJson(const RunSummary& summary) {
+  const RunInfo& run = summary.run;
+  Json json;
+  json["record"] = summary.record;
+  json["name"] = summary.spec_name;
+  json["status"] = ToString(run.status);
+  json["status_detail"] = run.status_detail;
+  json["started_utc"] = run.started_utc;
+  json["ended_utc"] = run.ended_utc.empty() ? Json(nullptr) : Json(run.ended_utc);
+  json["command_line"] = run.command_line;
+  json["stages"] = run.stages;
+  json["in_flight"] = run.in_flight;
+  json["device"] = run.device;
+  json["policy"] = run.policy;
+  json["record_level"] = run.record_level;
+  json["subnets_planned"] = run.subnets_planned;
+  json["subnets"] = summary.subnets;
+  json["accesses"] = summary.accesses;
+  json["layers"] = summary.layers;
+  json["versioned_layers"] = summary.versioned_layers;
+  json["loss"] = LossesJson(summary.losses);
+  json["accuracy"] = AccuraciesJson(summary.accuracies);
+  json["dataset_digest"] = ToHex(run.dataset_digest);
+  json["content_digest"] = ToHex(summary.content);
+  json["tool_version"] = run.tool_version;
+  json["environment"] = Json::object();
+  for (const EnvironmentRow& row : summary.environment) json["environment"][row.key] = row.value;
+  return ToJsonText(json);
+}
+
+}  // namespace
+
+Result<std::string> ShowRun(const RecordReader& reader, const std::string& record,
+                            ShowFormat format) {
+  ASSIGN_OR_RETURN(const RunSummary summary, ReadSummary(reader, record));
+  return format == ShowFormat::kJson ? RenderJson(summary) : RenderText(summary);
+}
+
+}  // namespace verbatim

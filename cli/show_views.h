@@ -1,0 +1,27 @@
+// What `verbatim show` prints: the whole run, one subnet, or one layer's lineage. Each view as text
+// or as a JSON object (docs/cli.md states the fields).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "store/reader.h"
+
+namespace verbatim {
+
+enum class ShowFormat { kText, kJson };
+
+/// `record` is the path as typed. Errors are the reader's.
+Result<std::string> ShowRun(const RecordReader& reader, const std::string& record,
+                            ShowFormat format);
+
+/// kUsage where the record has no subnet `seq`.
+Result<std::string> ShowSubnet(const RecordReader& reader, const std::string& record,
+                               std::int64_t seq, ShowFormat format);
+
+/// `layer` is a name ("block3.1") or an id ("17"); kUsage where there is none such.
+Result<std::string> ShowLayer(const RecordReader& reader, const std::string& record,
+                              const std::string& layer, ShowFormat format);
+
+}  // namespace verbatim

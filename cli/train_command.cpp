@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "cli/commands.h"
+#include "cli/forward.h"
+#include "supernet/spec.h"
+
+namespace verbatim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter =
+    "Trains the subnets of the spec's stream and records each of them. Whatever the number of\n"
+    "stages, the bits are those of training one subnet after another. Ctrl-C stops after the\n"
+    "subnets in flight and leaves a sound record.\n"
+    "\n"
+    "Examples:\n"
+    "  verbatim train digits.json -o run.db\n"
+    "  verbatim train digits.json -o run.db --stages 4 --in-flight 8\n"
+    "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
+    "  verbatim train digits.json --record off --subnets 20";
+
+std::string DeviceProblem(const std::string& device) {
+  if (device == "cpu" || device == "cuda") return "";
+  const bool numbered =
+      device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() <= 8 &&
+      std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return numbered ? "" : fmt::format("'{}' is no device: cpu, cuda or cuda:N", device);
+}
+
+Status CheckOutput(const TrainRequest& request) {
+  const bool off = request.record_level == "off";
+  if (off && !request.output.empty()) {
+    return UsageError("-o names a record, but --record off makes none", "Leave one of them out.");
+  }
+  if (off) return {};
+  if (request.output.empty()) {
+    return UsageError("no record was named",
+                      "Name one with -o RUN.db, or train without one: --record off.");
+  }
+  std::error_code error;
+  const std::string path = request.output.string();
+  if (fs::is_directory(request.output, error)) {
+    return UsageError(fmt::format("-o {} is a folder", path), "Name a file in it.");
+  }
+  if (fs::exists(request.output, error) && !request.force) {
+    return UsageError(fmt::format("{} exists already", path),
+                      "Name another file with -o, or overwrite it with --force.");
+  }
+  const fs::path folder = request.output.parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, error)) {
+    return UsageError(fmt::format("-o {}: there is no folder {}", path, folder.string()),
+                      "Make the folder first, or name another.");
+  }
+  return {};
+}
+
+Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
+  RETURN_IF_ERROR(CheckOutput(request));
+  std::error_code error;
+  if (request.data_folder && !fs::is_directory(*request.data_folder, error)) {
+    return BadInput(fmt::format("--data {} is no folder", request.data_folder->string()),
+                    "Name the folder that holds the data set's files.");
+  }
+  ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));
+  if (invocation.engine == nullptr) {
+    return tl::unexpected(ForwardToEngine(invocation.argv, spec.numerics));
+  }
+  RETURN_IF_ERROR(invocation.engine->Train(request));
+  return 0;
+}
+
+void AddLayoutOptions(CLI::App& command, TrainRequest& request) {
+  command
+      .add_option("--stages", request.stages,
+                  "Pipeline stages: workers that each run a range of blocks. Example: --stages 4")
+      ->type_name("S")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--in-flight", request.in_flight,
+                  "Most subnets under way at once. Example: --in-flight 8")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--threads-per-stage", request.threads_per_stage,
+                  "Threads that one stage computes with; part of the numeric environment. "
+                  "Example: --threads-per-stage 2")
+      ->type_name("T")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      .add_option("--device", request.device,
+                  "Where to compute: cpu, cuda (all GPUs) or cuda:N. Example: --device cuda:0")
+      ->type_name("DEVICE")
+      ->check(CLI::Validator(DeviceProblem, ""))
+      ->capture_default_str();
+  command
+      .add_option("--policy", request.policy,
+                  "Schedule: causal, sequential (one subnet at a time) or asynchronous (ignores "
+                  "causality; a baseline whose records do not verify). Example: --policy "
+                  "sequential")
+      ->type_name("POLICY")
+      ->check(CLI::IsMember({"causal", "sequential", "asynchronous"}))
+      ->capture_default_str();
+}
+
+void AddRecordOptions(CLI::App& command, TrainRequest& request) {
+  command
+      .add_option("-o,--output", request.output,
+                  "The record to make; needed unless --record off. Example: -o run.db")
+      ->type_name("RUN.db");
+  command
+      .add_option("--record", request.record_level,
+                  "What to record: off, losses, weights or full; the spec's level if not given. "
+                  "Example: --record full")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"off", "losses", "weights", "full"}));
+  command.add_flag("--force", request.force,
+                   "Overwrites an existing record. Example: -o run.db --force");
+}
+
+void AddRunOptions(CLI::App& command, TrainRequest& request) {
+  command
+      .add_option("--subnets", request.subnets,
+                  "Trains that many subnets instead of training.subnets. Example: --subnets 20")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--data", request.data_folder,
+                  "Folder of the data set, if it is not where the spec says. Example: --data "
+                  "/data/digits")
+      ->type_name("DIR");
+  command.add_flag("--stop-on-nan,!--no-stop-on-nan", request.stop_on_nan,
+                   "Stops the run at the first loss that is NaN (the default), or goes on. "
+                   "Example: --no-stop-on-nan");
+  command.add_flag("-q,--quiet", request.quiet,
+                   "Shows neither progress nor summary. Example: --quiet");
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, Invocation& invocation) {
+  auto request = std::make_shared<TrainRequest>();
+  CLI::App* command = app.add_subcommand("train", "Trains a supernet and records every subnet");
+  command->footer(kFooter);
+  command->add_option("spec", request->spec, "The spec to train. Example: digits.json")
+      ->required()
+      ->type_name("SPEC");
+  AddRecordOptions(*command, *request);
+  AddLayoutOptions(*command, *request);
+  AddRunOptions(*command, *request);
+  command->callback([request, &invocation] {
+    request->command_line = invocation.command_line;
+    invocation.action = [request, &invocation] { return Train(*request, invocation); };
+  });
+}
+
+}  // namespace verbatim

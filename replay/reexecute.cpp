@@ -1,0 +1,72 @@
+#include "replay/reexecute.h"
+
+#include <atomic>
+#include <exception>
+
+#include "recorder/subnet_assembler.h"
+#include "supernet/spec.h"
+#include "trainer/environment.h"
+#include "trainer/evaluation.h"
+#include "trainer/experiment.h"
+#include "trainer/training.h"
+
+namespace verbatim {
+namespace {
+
+/// "cuda:1" was one machine's way to say which GPU; what bears on the bits is the kind.
+std::string DeviceKind(const std::string& device) {
+  return device.substr(0, device.find(':'));
+}
+
+Status TrainIntoSink(Experiment& experiment, const RunInfo& run, const ReexecuteOptions& options,
+                     ReexecutionSink& sink) {
+  ASSIGN_OR_RETURN(const RecordLevel level, RecordLevelFromString(run.record_level));
+  std::atomic<bool> stop = options.subnets == 0;
+  SubnetAssembler assembler([&](SubnetRow&& row) -> Status {
+    const bool goes_on = sink.OnSubnet(row);
+    if (!goes_on || row.seq + 1 == options.subnets) stop = true;
+    return {};
+  });
+  TrainingOptions training;
+  training.in_flight = 1;
+  training.threads_per_stage = options.threads_per_stage;
+  training.policy = "sequential";
+  training.record_level = level;
+  training.stop_on_nan = false;  // the record says how far the run went
+  training.observer = &assembler;
+  training.stop = &stop;
+  ASSIGN_OR_RETURN(const TrainingOutcome outcome, Train(experiment, training));
+  if (outcome.status == RunStatus::kFailed) {
+    return Failed("the re-execution failed: " + outcome.detail);
+  }
+  if (options.evaluate && outcome.subnets == experiment.spec.training.subnets) {
+    sink.OnEvaluations(EvaluateSubnets(experiment, {}));
+  }
+  return {};
+}
+
+Status Reexecute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink) {
+  ConfigureDeterminism();
+  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(DeviceKind(run.device)));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   PrepareExperiment(spec, run.spec_folder, options.data_folder, device));
+  sink.OnEnvironment(DescribeEnvironment(device, options.threads_per_stage));
+  sink.OnDataset(experiment.dataset->digest());
+  sink.OnLayers(DescribeLayers(experiment));
+  return TrainIntoSink(experiment, run, options, sink);
+}
+
+}  // namespace
+
+Status ReexecuteSequentially(const RunInfo& run, const ReexecuteOptions& options,
+                             ReexecutionSink& sink) {
+  try {
+    return Reexecute(run, options, sink);
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    return Failed("the re-execution failed: " + what.substr(0, what.find('\n')));
+  }
+}
+
+}  // namespace verbatim

@@ -1,0 +1,20 @@
+// A read-only SQLite connection to a record, however its writer left it.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/status.h"
+
+namespace verbatim {
+
+/// Checks that `path` is a record of a version that this program reads, and opens it.
+///
+/// A record that nobody closed stays in WAL mode, which SQLite reads with the help of two files
+/// beside it. Where those cannot be made (read-only folder or medium), nobody can be writing
+/// either, so the record and its WAL are read without locks.
+Result<std::unique_ptr<SQLite::Database>> OpenForReading(const std::filesystem::path& path);
+
+}  // namespace verbatim

@@ -1,0 +1,222 @@
+#include "store/record_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "store/format.h"
+
+namespace verbatim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kHeaderBytes = 100;
+constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
+constexpr std::size_t kPageSizeOffset = 16;
+constexpr std::size_t kReadVersionOffset = 19;
+constexpr std::size_t kPageCountOffset = 28;
+constexpr std::size_t kUserVersionOffset = 60;
+constexpr std::size_t kApplicationIdOffset = 68;
+
+std::string SystemMessage(int error) {
+  return std::generic_category().message(error);
+}
+
+std::uint32_t BigEndian(const std::string& bytes, std::size_t offset, int width) {
+  std::uint32_t value = 0;
+  for (int i = 0; i < width; ++i) value = value << 8 | static_cast<std::uint8_t>(bytes[offset + i]);
+  return value;
+}
+
+bool IsSqlite(const std::string& header) {
+  return std::string_view(header).substr(0, kSqliteMagic.size()) == kSqliteMagic;
+}
+
+std::int32_t ApplicationId(const std::string& header) {
+  return static_cast<std::int32_t>(BigEndian(header, kApplicationIdOffset, 4));
+}
+
+// Bytes that a file in rollback mode must have; SQLite would take missing ones for zeros. In WAL
+// mode a checkpoint may be under way, so nothing is asked for.
+std::uint64_t BytesExpected(const std::string& header) {
+  if (header[kReadVersionOffset] != 1) return 0;
+  const std::uint32_t page_size = BigEndian(header, kPageSizeOffset, 2);
+  return std::uint64_t{page_size == 1 ? 65536 : page_size} * BigEndian(header, kPageCountOffset, 4);
+}
+
+Status CheckRegularFile(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) {
+    return BadInput(fmt::format("{} does not exist", path.string()), "check the path");
+  }
+  if (error) {
+    return Failed(fmt::format("cannot read {}: {}", path.string(), error.message()),
+                  "check the permissions of its folder");
+  }
+  if (fs::is_directory(status)) {
+    return BadInput(fmt::format("{} is a folder, not a record", path.string()),
+                    "name the record's file");
+  }
+  if (!fs::is_regular_file(status)) {
+    return BadInput(fmt::format("{} is not a regular file", path.string()), "check the path");
+  }
+  return {};
+}
+
+Result<std::string> ReadFirstBytes(const fs::path& path) {
+  std::string bytes(kHeaderBytes, '\0');
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (file) file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file.is_open() || file.bad()) {
+    return Failed(fmt::format("cannot read {}: {}", path.string(), SystemMessage(errno)),
+                  "check the permissions of the file");
+  }
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  return bytes;
+}
+
+// A damaged record may be replaced as well.
+bool IsEmptyOrRecord(const fs::path& path) {
+  const auto bytes = ReadFirstBytes(path);
+  if (!bytes || (!bytes->empty() && bytes->size() < kHeaderBytes)) return false;
+  return bytes->empty() || (IsSqlite(*bytes) && ApplicationId(*bytes) == kApplicationId);
+}
+
+Status CheckReplaceable(const fs::path& path, bool overwrite) {
+  if (!fs::is_regular_file(fs::status(path))) {
+    return UsageError(fmt::format("{} is not a regular file", path.string()),
+                      "name a file for the record");
+  }
+  if (!overwrite) return AlreadyExists(path);
+  if (!IsEmptyOrRecord(path)) {
+    return UsageError(fmt::format("{} exists and is not a verbatim record", path.string()),
+                      "choose another path, or remove it yourself");
+  }
+  return {};
+}
+
+// A -wal without its database would be taken for the new record's.
+Status CheckNoOrphans(const fs::path& path) {
+  for (const fs::path& companion : CompanionFiles(path)) {
+    std::error_code error;
+    if (!fs::exists(companion, error)) continue;
+    return UsageError(fmt::format("{} is left over from another record", companion.string()),
+                      "remove it, choose another path, or pass --force to replace it");
+  }
+  return {};
+}
+
+Status ReserveName(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno == EEXIST) return AlreadyExists(path);
+  if (descriptor < 0) {
+    return Failed(fmt::format("cannot create {}: {}", path.string(), SystemMessage(errno)),
+                  "check that its folder can be written");
+  }
+  close(descriptor);
+  return {};
+}
+
+// Makes the rename survive a power cut. Not every file system can, so an error is none of ours.
+void SyncFolder(const fs::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+void RemoveFile(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+}
+
+}  // namespace
+
+Result<SqliteHeader> ReadSqliteHeader(const fs::path& path) {
+  RETURN_IF_ERROR(CheckRegularFile(path));
+  ASSIGN_OR_RETURN(const std::string bytes, ReadFirstBytes(path));
+  if (bytes.empty()) {
+    return BadInput(fmt::format("{} is empty", path.string()),
+                    "the run that made it has recorded nothing; restore it from a copy");
+  }
+  if (!IsSqlite(bytes)) {
+    return BadInput(fmt::format("{} is not a record: no SQLite file", path.string()),
+                    "check the path");
+  }
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(path, error);
+  if (bytes.size() < kHeaderBytes || (!error && size < BytesExpected(bytes))) {
+    return BadInput(fmt::format("{} is damaged: cut off after {} bytes", path.string(), size),
+                    "restore it from a copy");
+  }
+  return SqliteHeader{ApplicationId(bytes),
+                      static_cast<std::int32_t>(BigEndian(bytes, kUserVersionOffset, 4))};
+}
+
+std::array<fs::path, 3> CompanionFiles(const fs::path& path) {
+  const std::string name = path.string();
+  return {name + "-wal", name + "-shm", name + "-journal"};
+}
+
+tl::unexpected<Error> AlreadyExists(const fs::path& path) {
+  return UsageError(fmt::format("{} exists already", path.string()),
+                    "choose another path, or pass --force to replace the record");
+}
+
+Result<fs::path> CheckDestination(const fs::path& path, bool overwrite) {
+  std::error_code error;
+  const fs::path absolute = fs::weakly_canonical(fs::absolute(path), error);
+  const fs::file_status status = error ? fs::file_status() : fs::status(absolute, error);
+  if (fs::is_directory(status)) {
+    return UsageError(fmt::format("{} is a folder", path.string()), "name a file for the record");
+  }
+  if (path.empty() || !absolute.has_filename()) {
+    return UsageError(fmt::format("'{}' names no file", path.string()),
+                      "name a file for the record");
+  }
+  if (!fs::is_directory(absolute.parent_path(), error)) {
+    return UsageError(fmt::format("the folder {} does not exist", absolute.parent_path().string()),
+                      "create it, or choose another path");
+  }
+  if (fs::exists(status)) {
+    RETURN_IF_ERROR(CheckReplaceable(absolute, overwrite));
+  } else if (!overwrite) {
+    RETURN_IF_ERROR(CheckNoOrphans(absolute));
+  }
+  return absolute;
+}
+
+DraftFile::DraftFile(const fs::path& destination)
+    : destination_(destination), path_(fmt::format("{}.new-{}", destination.string(), getpid())) {
+  RemoveFile(path_);
+  for (const fs::path& companion : CompanionFiles(path_)) RemoveFile(companion);
+}
+
+DraftFile::~DraftFile() {
+  RemoveFile(path_);
+  for (const fs::path& companion : CompanionFiles(path_)) RemoveFile(companion);
+}
+
+Status DraftFile::Publish(bool overwrite) {
+  if (!overwrite) RETURN_IF_ERROR(ReserveName(destination_));
+  for (const fs::path& companion : CompanionFiles(destination_)) RemoveFile(companion);
+  std::error_code error;
+  fs::rename(path_, destination_, error);
+  if (error) {
+    if (!overwrite) RemoveFile(destination_);
+    return Failed(fmt::format("cannot create {}: {}", destination_.string(), error.message()),
+                  "check that its folder can be written");
+  }
+  SyncFolder(destination_.parent_path());
+  return {};
+}
+
+}  // namespace verbatim

@@ -1,0 +1,94 @@
+#include "store/values.h"
+
+#include <array>
+#include <charconv>
+
+#include "base/check.h"
+
+namespace verbatim {
+namespace {
+
+constexpr std::array kRunStatuses = {RunStatus::kRunning, RunStatus::kComplete,
+                                     RunStatus::kInterrupted, RunStatus::kFailed};
+
+}  // namespace
+
+const char* ToString(RunStatus status) {
+  switch (status) {
+    case RunStatus::kRunning:
+      return "running";
+    case RunStatus::kComplete:
+      return "complete";
+    case RunStatus::kInterrupted:
+      return "interrupted";
+    case RunStatus::kFailed:
+      return "failed";
+  }
+  CHECK(false, "status {}", static_cast<int>(status));
+}
+
+const char* ToString(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
+  }
+  CHECK(false, "phase {}", static_cast<int>(phase));
+}
+
+std::optional<RunStatus> RunStatusFromString(std::string_view text) {
+  for (const RunStatus status : kRunStatuses) {
+    if (text == ToString(status)) return status;
+  }
+  return std::nullopt;
+}
+
+std::string EncodeChoices(std::span<const std::uint16_t> choices) {
+  std::string text = "[";
+  for (const std::uint16_t choice : choices) {
+    if (text.size() > 1) text.push_back(',');
+    text += std::to_string(choice);
+  }
+  text.push_back(']');
+  return text;
+}
+
+std::optional<std::vector<std::uint16_t>> DecodeChoices(std::string_view text) {
+  std::vector<std::uint16_t> choices;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data() + 1; at < end;) {
+    std::uint16_t choice = 0;
+    const auto [stop, error] = std::from_chars(at, end, choice);
+    if (error != std::errc()) break;
+    choices.push_back(choice);
+    at = stop + 1;
+  }
+  // Comparing with what would have been written refuses every other spelling.
+  if (EncodeChoices(choices) != text) return std::nullopt;
+  return choices;
+}
+
+std::string EncodeSamples(std::span<const std::uint32_t> samples) {
+  std::string bytes;
+  bytes.reserve(4 * samples.size());
+  for (const std::uint32_t sample : samples) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      bytes.push_back(static_cast<char>(sample >> shift & 0xff));
+    }
+  }
+  return bytes;
+}
+
+std::optional<std::vector<std::uint32_t>> DecodeSamples(std::string_view bytes) {
+  if (bytes.size() % 4 != 0) return std::nullopt;
+  std::vector<std::uint32_t> samples(bytes.size() / 4);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    samples[i / 4] |= std::uint32_t{static_cast<std::uint8_t>(bytes[i])} << (8 * (i % 4));
+  }
+  return samples;
+}
+
+}  // namespace verbatim

@@ -1,0 +1,52 @@
+#include "supernet/search_space.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "supernet/layer_builder.h"
+#include "supernet/spec_names.h"
+
+namespace verbatim {
+
+std::string ToString(const ActivationShape& shape) {
+  return shape.IsImage() ? fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width)
+                         : fmt::format("{}", shape.channels);
+}
+
+std::string Describe(const OperatorSpec& op) {
+  std::string text(NameOf(kOperatorNames, op.kind));
+  for (const std::string_view field : OperatorFields(op.kind)) {
+    if (field == "kernel") text += fmt::format(" k{}", op.kernel);
+    if (field == "dilation" && op.dilation != 1) text += fmt::format(" d{}", op.dilation);
+    if (field == "groups" && op.groups != 1) text += fmt::format(" g{}", op.groups);
+    if (field == "expansion") text += fmt::format(" e{}", op.expansion);
+    if (field == "hidden") text += fmt::format(" h{}", op.hidden);
+    if (field == "activation") text += fmt::format(" {}", NameOf(kActivationNames, op.activation));
+    if (field == "dropout" && op.dropout > 0) text += fmt::format(" p{}", op.dropout);
+  }
+  return text;
+}
+
+Result<SearchSpace> SearchSpace::Build(const Spec& spec, ActivationShape input,
+                                       std::int64_t classes) {
+  CHECK(input.channels >= 1 && classes >= 1, "input {}, {} classes", ToString(input), classes);
+  LayerBuilder builder(spec, input, classes);
+  RETURN_IF_ERROR(builder.AddAll());
+  SearchSpace space;
+  space.layers_ = builder.TakeLayers();
+  space.first_layer_ = builder.TakeFirstLayers();
+  return space;
+}
+
+const Layer& SearchSpace::LayerAt(int position, std::span<const std::uint16_t> choices) const {
+  CHECK(static_cast<int>(choices.size()) == blocks(), "{} choices for {} blocks", choices.size(),
+        blocks());
+  CHECK(position >= 0 && position < positions(), "position {} of {}", position, positions());
+  const bool single = position == 0 || position == positions() - 1;
+  const int candidate = single ? 0 : choices[static_cast<std::size_t>(position) - 1];
+  CHECK(candidate < candidates(position), "candidate {} at position {}", candidate, position);
+  return layers_[static_cast<std::size_t>(first_layer_[static_cast<std::size_t>(position)] +
+                                          candidate)];
+}
+
+}  // namespace verbatim

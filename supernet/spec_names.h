@@ -1,0 +1,65 @@
+// The names that a spec gives to its enumerations, for reading and writing alike.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "supernet/spec.h"
+
+namespace verbatim {
+
+template <typename E, std::size_t N>
+using NameTable = std::array<std::pair<std::string_view, E>, N>;
+
+inline constexpr NameTable<Numerics, 3> kNumericsNames{{{"native", Numerics::kNative},
+                                                        {"x86-64-v3", Numerics::kX8664V3},
+                                                        {"x86-64", Numerics::kX8664}}};
+inline constexpr NameTable<DataFormat, 3> kDataFormatNames{{{"idx", DataFormat::kIdx},
+                                                            {"cifar10", DataFormat::kCifar10},
+                                                            {"cifar100", DataFormat::kCifar100}}};
+inline constexpr NameTable<OperatorKind, 9> kOperatorNames{
+    {{"conv", OperatorKind::kConv},
+     {"separable_conv", OperatorKind::kSeparableConv},
+     {"mbconv", OperatorKind::kMbConv},
+     {"avg_pool", OperatorKind::kAvgPool},
+     {"max_pool", OperatorKind::kMaxPool},
+     {"skip", OperatorKind::kSkip},
+     {"linear", OperatorKind::kLinear},
+     {"ffn", OperatorKind::kFfn},
+     {"classifier", OperatorKind::kClassifier}}};
+inline constexpr NameTable<Activation, 2> kActivationNames{
+    {{"none", Activation::kNone}, {"relu", Activation::kRelu}}};
+inline constexpr NameTable<SamplerKind, 2> kSamplerNames{
+    {{"uniform", SamplerKind::kUniform}, {"list", SamplerKind::kList}}};
+inline constexpr NameTable<OptimizerKind, 3> kOptimizerNames{{{"sgd", OptimizerKind::kSgd},
+                                                              {"adam", OptimizerKind::kAdam},
+                                                              {"adamw", OptimizerKind::kAdamW}}};
+inline constexpr NameTable<LrKind, 3> kLrNames{
+    {{"constant", LrKind::kConstant}, {"step", LrKind::kStep}, {"cosine", LrKind::kCosine}}};
+inline constexpr NameTable<RecordLevel, 3> kRecordLevelNames{{{"losses", RecordLevel::kLosses},
+                                                              {"weights", RecordLevel::kWeights},
+                                                              {"full", RecordLevel::kFull}}};
+
+/// The name of `value`. Names are literals: data() ends with a zero byte.
+template <typename E, std::size_t N>
+constexpr std::string_view NameOf(const NameTable<E, N>& table, E value) {
+  for (const auto& [name, named] : table) {
+    if (named == value) return name;
+  }
+  return "?";
+}
+
+/// The names of a table, in its order.
+template <typename E, std::size_t N>
+std::vector<std::string_view> NamesOf(const NameTable<E, N>& table) {
+  std::vector<std::string_view> names;
+  for (const auto& entry : table) names.push_back(entry.first);
+  return names;
+}
+
+/// The fields of an operator beside `op`, in the order of docs/spec.md.
+std::vector<std::string_view> OperatorFields(OperatorKind kind);
+
+}  // namespace verbatim

@@ -1,0 +1,48 @@
+// Proves that `verbatim check` accepts what is valid and places what is not.
+#include <gmock/gmock.h>
+
+#include "tests/cli/command_fixture.h"
+
+namespace verbatim {
+namespace {
+
+using testing::HasSubstr;
+
+using CheckCommand = CommandTest;
+
+TEST_F(CheckCommand, DescribesAValidSpec) {
+  const std::string spec = WriteFile("spec.json", SampleSpecText());
+  const CommandResult result = Run({"check", spec});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out, spec +
+                            ": sample is a valid spec\n"
+                            "  seed        7\n"
+                            "  numerics    native\n"
+                            "  data        idx in data\n"
+                            "  supernet    stem, 3 blocks, head; 11 layers\n"
+                            "  sampler     uniform\n"
+                            "  training    12 subnets, batch 4 in 2 micro-batches\n"
+                            "  optimizer   sgd, learning rate constant 0.1\n"
+                            "  evaluation  2 subnets\n"
+                            "  record      level weights\n");
+}
+
+TEST_F(CheckCommand, PlacesAnErrorInTheFile) {
+  std::string text = SampleSpecText();
+  text.replace(text.find("\"seed\""), 6, "\"sead\"");
+  const CommandResult result = Run({"check", WriteFile("spec.json", text)});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("spec.json:1:"));
+  EXPECT_THAT(result.err, HasSubstr("sead"));
+}
+
+TEST_F(CheckCommand, SaysThatAFileIsMissing) {
+  const CommandResult result = Run({"check", Path("none.json")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("none.json"));
+}
+
+}  // namespace
+}  // namespace verbatim

@@ -1,0 +1,113 @@
+// Runs command lines inside the test's process and keeps what they print.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "cli/command_line.h"
+#include "store/writer.h"
+#include "tests/verify/sample_run.h"
+
+namespace verbatim {
+
+struct CommandResult {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+/// An engine that computes nothing: it notes what was asked and re-executes to a given run.
+class FakeEngine : public Engine {
+ public:
+  Status Train(const TrainRequest& request) override {
+    ++trained;
+    train_request = request;
+    return train_status;
+  }
+  Status Reexecute(const RunInfo&, const ReexecuteOptions& options,
+                   ReexecutionSink& sink) override {
+    reexecute_options = options;
+    if (!reexecute_status) return reexecute_status;
+    sink.OnEnvironment(computed.environment);
+    sink.OnDataset(computed.run.dataset_digest);
+    sink.OnLayers(computed.layers);
+    for (std::int64_t seq = 0; seq < options.subnets; ++seq) {
+      if (!sink.OnSubnet(computed.subnets[static_cast<std::size_t>(seq)])) return {};
+    }
+    if (options.evaluate) sink.OnEvaluations(computed.evaluations);
+    return {};
+  }
+
+  int trained = 0;
+  TrainRequest train_request;
+  Status train_status;
+  SampleRun computed = MakeSampleRun();
+  ReexecuteOptions reexecute_options;
+  Status reexecute_status;
+};
+
+/// Each test works in a folder of its own.
+class CommandTest : public testing::Test {
+ protected:
+  CommandTest() : folder_(testing::TempDir() + "verbatim_cli_" + TestName()) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    unsetenv("VERBATIM_ENGINE");
+  }
+  ~CommandTest() override { std::filesystem::remove_all(folder_); }
+
+  static std::string TestName() {
+    return testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
+
+  static CommandResult RunWith(Engine* engine, const std::vector<std::string>& arguments) {
+    std::vector<std::string> words{"verbatim"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int exit_code = RunCommandLine(static_cast<int>(words.size()), argv.data(), engine);
+    CommandResult result{exit_code, testing::internal::GetCapturedStdout(), ""};
+    result.err = testing::internal::GetCapturedStderr();
+    return result;
+  }
+  CommandResult Run(const std::vector<std::string>& arguments) {
+    return RunWith(&engine_, arguments);
+  }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  std::string WriteFile(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name), std::ios::binary) << text;
+    return Path(name);
+  }
+  static std::string ReadFile(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  std::string WriteRecord(const SampleRun& sample, const std::string& name = "run.db") const {
+    auto writer = RecordWriter::Create(Path(name), sample.run, sample.environment, sample.layers,
+                                       /*overwrite=*/false);
+    CHECK(writer.has_value(), "{}", writer.error().message);
+    CHECK((*writer)->WriteSubnets(sample.subnets).has_value());
+    CHECK((*writer)->WriteEvaluations(sample.evaluations).has_value());
+    CHECK((*writer)->Close(sample.run.status, sample.run.status_detail).has_value());
+    return Path(name);
+  }
+
+  std::string folder_;
+  FakeEngine engine_;
+};
+
+}  // namespace verbatim

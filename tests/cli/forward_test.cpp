@@ -1,0 +1,92 @@
+// Proves where verbatim-engine is looked for, and what the numeric profiles set.
+#include "cli/forward.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace verbatim {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Forward : public testing::Test {
+ protected:
+  Forward() {
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "bin");
+    fs::create_directories(root_ / "libexec" / "verbatim");
+    unsetenv("VERBATIM_ENGINE");
+  }
+  ~Forward() override {
+    fs::remove_all(root_);
+    unsetenv("VERBATIM_ENGINE");
+    for (const char* name : {"ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR"}) {
+      unsetenv(name);
+    }
+  }
+  static void MakeExecutable(const fs::path& path) {
+    std::ofstream(path) << "#!/bin/sh\n";
+    fs::permissions(path, fs::perms::owner_all);
+  }
+
+  const fs::path root_ = fs::path(testing::TempDir()) / "verbatim_forward";
+  const fs::path beside_ = root_ / "bin" / "verbatim-engine";
+  const fs::path libexec_ = root_ / "libexec" / "verbatim" / "verbatim-engine";
+};
+
+TEST_F(Forward, PrefersTheVariableThenBesideThenLibexec) {
+  MakeExecutable(libexec_);
+  EXPECT_EQ(*FindEngine(root_ / "bin"), libexec_);
+  MakeExecutable(beside_);
+  EXPECT_EQ(*FindEngine(root_ / "bin"), beside_);
+  MakeExecutable(root_ / "mine");
+  setenv("VERBATIM_ENGINE", (root_ / "mine").c_str(), 1);
+  EXPECT_EQ(*FindEngine(root_ / "bin"), root_ / "mine");
+}
+
+TEST_F(Forward, TakesNoFileThatIsNotExecutable) {
+  std::ofstream(beside_) << "text";
+  const auto found = FindEngine(root_ / "bin");
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(found.error().message, testing::HasSubstr("no trainer"));
+}
+
+TEST_F(Forward, DoesNotLookFurtherThanTheVariable) {
+  MakeExecutable(beside_);
+  setenv("VERBATIM_ENGINE", "/nowhere/engine", 1);
+  const auto found = FindEngine(root_ / "bin");
+  ASSERT_FALSE(found.has_value());
+  EXPECT_THAT(found.error().message, testing::HasSubstr("/nowhere/engine"));
+}
+
+TEST_F(Forward, KnowsItsOwnFolder) {
+  EXPECT_TRUE(fs::exists(ExecutableFolder() / "cli_test"));
+}
+
+TEST_F(Forward, SetsTheProfilesVariables) {
+  SetNumericProfile(Numerics::kX8664V3);
+  EXPECT_STREQ(std::getenv("ATEN_CPU_CAPABILITY"), "avx2");
+  EXPECT_STREQ(std::getenv("ONEDNN_MAX_CPU_ISA"), "AVX2");
+  EXPECT_STREQ(std::getenv("MKL_CBWR"), "COMPATIBLE");
+  EXPECT_TRUE(IsNumericProfileSet(Numerics::kX8664V3));
+  EXPECT_FALSE(IsNumericProfileSet(Numerics::kX8664));
+  SetNumericProfile(Numerics::kX8664);
+  EXPECT_STREQ(std::getenv("ATEN_CPU_CAPABILITY"), "default");
+  EXPECT_STREQ(std::getenv("ONEDNN_MAX_CPU_ISA"), "SSE41");
+  EXPECT_TRUE(IsNumericProfileSet(Numerics::kX8664));
+}
+
+TEST_F(Forward, LeavesTheUsersVariablesAloneInTheNativeProfile) {
+  setenv("ATEN_CPU_CAPABILITY", "mine", 1);
+  SetNumericProfile(Numerics::kNative);
+  EXPECT_STREQ(std::getenv("ATEN_CPU_CAPABILITY"), "mine");
+  EXPECT_EQ(std::getenv("MKL_CBWR"), nullptr);
+}
+
+}  // namespace
+}  // namespace verbatim

@@ -1,0 +1,150 @@
+// Proves `verbatim verify` on records in files: verdicts, exit codes, reports and re-execution.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command_fixture.h"
+
+namespace verbatim {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+using VerifyCommand = CommandTest;
+
+TEST_F(VerifyCommand, FindsASoundRecordIntact) {
+  const SampleRun sample = MakeSampleRun();
+  const CommandResult result = Run({"verify", WriteRecord(sample)});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, EndsWith("\n12 subnets, " + std::to_string(CountAccesses(sample)) +
+                                   " accesses: intact and causal (not re-executed)\n"));
+}
+
+TEST_F(VerifyCommand, FindsAViolation) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets[9].accesses[0].read_seq = 6;
+  const CommandResult result = Run({"verify", WriteRecord(sample)});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("subnet 9 read stem at version 6 on stage 0; its causal "
+                                    "predecessor is subnet 8"));
+}
+
+TEST_F(VerifyCommand, FindsDamage) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets.pop_back();
+  const CommandResult result = Run({"verify", WriteRecord(sample)});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.out, EndsWith("the record is damaged\n"));
+}
+
+TEST_F(VerifyCommand, RefusesWhatIsNoRecord) {
+  for (const std::string& path : {Path("none.db"), WriteFile("text.db", "no database")}) {
+    const CommandResult result = Run({"verify", path});
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr(path));
+  }
+}
+
+TEST_F(VerifyCommand, ReexecutesAllAndFindsItEqual) {
+  const CommandResult result = Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "all"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, EndsWith("accesses: equal to the sequential reference\n"));
+  EXPECT_THAT(result.out, HasSubstr("12 subnets equal to the sequential reference, and the "
+                                    "evaluations"));
+  EXPECT_EQ(engine_.reexecute_options.subnets, 12);
+  EXPECT_EQ(engine_.reexecute_options.threads_per_stage, 3);
+  EXPECT_TRUE(engine_.reexecute_options.evaluate);
+}
+
+TEST_F(VerifyCommand, ReexecutesAPrefix) {
+  const CommandResult result =
+      Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "5", "--data", folder_});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("the first 5 equal to the sequential reference"));
+  EXPECT_EQ(engine_.reexecute_options.subnets, 5);
+  EXPECT_FALSE(engine_.reexecute_options.evaluate);
+  EXPECT_EQ(engine_.reexecute_options.data_folder, std::filesystem::path(folder_));
+}
+
+TEST_F(VerifyCommand, ReexecutesNoMoreThanAnInterruptedRunHas) {
+  SampleRun sample = MakeSampleRun();
+  sample.run.status = RunStatus::kInterrupted;
+  sample.subnets.resize(4);
+  sample.evaluations.clear();
+  const CommandResult result = Run({"verify", WriteRecord(sample), "--reexecute", "all"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(engine_.reexecute_options.subnets, 4);
+  EXPECT_THAT(result.out, HasSubstr("The run was interrupted after 4 of 12 subnets."));
+}
+
+TEST_F(VerifyCommand, FindsAComputationThatDiffers) {
+  engine_.computed.subnets[3].loss_bits ^= 1;
+  const std::string record = WriteRecord(MakeSampleRun());
+  const CommandResult result = Run({"verify", record, "--reexecute", "all"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("First difference: subnet 3, forward, computation"));
+  EXPECT_THAT(result.out, HasSubstr("next      verbatim show " + record + " --subnet 3"));
+}
+
+TEST_F(VerifyCommand, SaysThatTheEnvironmentDiffersBeforeAnythingElse) {
+  engine_.computed.environment[0].value = "Other CPU";
+  engine_.computed.subnets[3].loss_bits ^= 1;
+  const CommandResult result = Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "all"});
+  EXPECT_EQ(result.exit_code, 1);
+  const auto environment = result.out.find("The environment is not the recorded one");
+  ASSERT_NE(environment, std::string::npos);
+  EXPECT_LT(environment, result.out.find("First difference: subnet 3, forward, environment"));
+}
+
+TEST_F(VerifyCommand, DoesNotReexecuteADamagedRecord) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets.pop_back();
+  EXPECT_EQ(Run({"verify", WriteRecord(sample), "--reexecute", "all"}).exit_code, 3);
+  EXPECT_EQ(engine_.reexecute_options.subnets, 0);
+}
+
+TEST_F(VerifyCommand, ReturnsTheEnginesError) {
+  engine_.reexecute_status = BadInput("the data is missing");
+  const CommandResult result = Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "all"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("the data is missing"));
+}
+
+TEST_F(VerifyCommand, WritesJsonToAFile) {
+  const std::string report = Path("verdict.json");
+  const CommandResult result =
+      Run({"verify", WriteRecord(MakeSampleRun()), "--format", "json", "-o", report});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "");
+  const auto json = nlohmann::json::parse(ReadFile(report));
+  EXPECT_EQ(json["verdict"], "intact");
+  EXPECT_EQ(json["tool_version"], "0.1.0");
+}
+
+TEST_F(VerifyCommand, ReportsAFileThatCannotBeWritten) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  for (const std::string& report : {Path("none/verdict.txt"), std::string("/dev/full")}) {
+    const CommandResult result = Run({"verify", record, "-o", report});
+    EXPECT_EQ(result.exit_code, 4) << report;
+    EXPECT_THAT(result.err, HasSubstr(report + " cannot be written"));
+  }
+}
+
+TEST_F(VerifyCommand, DoesNotWriteItsReportOverTheRecord) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  EXPECT_EQ(Run({"verify", record, "-o", record}).exit_code, 2);
+  EXPECT_EQ(Run({"verify", record}).exit_code, 0);
+}
+
+TEST_F(VerifyCommand, WithoutAnEngineReexecutionSaysHowToGetOne) {
+  const CommandResult result =
+      RunWith(nullptr, {"verify", WriteRecord(MakeSampleRun()), "--reexecute", "all"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, HasSubstr("verbatim-engine"));
+}
+
+}  // namespace
+}  // namespace verbatim

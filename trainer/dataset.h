@@ -1,0 +1,72 @@
+// A run's data: the raw images, the split, and batches as tensors (docs/spec.md, sections 2 and 5).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/status.h"
+#include "supernet/search_space.h"
+#include "supernet/spec.h"
+#include "trainer/data/image_set.h"
+
+namespace verbatim {
+
+/// Inputs n × C × H × W float32, labels n int64, on the device asked for.
+struct Batch {
+  at::Tensor inputs;
+  at::Tensor labels;
+};
+
+/// Digest of a batch's bytes (docs/format.md, section 4).
+Digest BatchDigest(const Batch& batch);
+
+/// Immutable after loading; any thread.
+class Dataset {
+ public:
+  /// Reads and checks the files of `spec.data` in `folder`. BadInput says which file is wrong and
+  /// how, that the batch is larger than the training split, or that mean/std do not fit.
+  static Result<std::unique_ptr<Dataset>> Load(const Spec& spec,
+                                               const std::filesystem::path& folder);
+
+  ActivationShape shape() const;
+  std::int64_t classes() const { return data_.train.classes; }
+  /// Training samples in ascending order: indices into the training file.
+  std::span<const std::uint32_t> training_pool() const { return training_pool_; }
+  std::int64_t held_out_size() const { return static_cast<std::int64_t>(held_out_.size()); }
+
+  /// The samples of subnet `seq`, in batch order.
+  std::vector<std::uint32_t> SamplesOf(std::int64_t seq) const;
+  /// Calibration batch number `batch` of the evaluated subnet number `index`.
+  std::vector<std::uint32_t> CalibrationSamples(std::int64_t index, std::int64_t batch) const;
+
+  Batch TrainingBatch(std::span<const std::uint32_t> samples, at::Device device) const;
+  /// Held-out samples [first, last) in ascending order.
+  Batch HeldOutBatch(std::int64_t first, std::int64_t last, at::Device device) const;
+
+  /// Digest of the raw data, split apart from.
+  Digest digest() const { return digest_; }
+
+ private:
+  Dataset(const Spec& spec, DataSplits data);
+  Batch MakeBatch(const ImageSet& images, std::span<const std::uint32_t> samples,
+                  at::Device device) const;
+
+  std::uint64_t seed_;
+  std::int64_t batch_size_;
+  std::vector<std::array<float, 256>> input_value_;  ///< by channel and byte: normalised
+  DataSplits data_;
+  std::vector<std::uint32_t> training_pool_;
+  std::vector<std::uint32_t> held_out_;  ///< indices into test, or into train where there is none
+  Digest digest_;
+};
+
+/// Where the spec's data lies: `override` if given, else relative to the spec's folder.
+std::filesystem::path DataFolderOf(const Spec& spec, const std::filesystem::path& spec_folder);
+
+}  // namespace verbatim

@@ -1,0 +1,118 @@
+#include "trainer/environment.h"
+
+#include <ATen/Context.h>
+#include <ATen/Version.h>
+#include <sys/utsname.h>
+#include <torch/csrc/api/include/torch/version.h>
+
+#ifdef VERBATIM_CUDA_ENABLED
+#include <ATen/cuda/CUDAContext.h>
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#endif
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+namespace verbatim {
+namespace {
+
+using Facts = std::map<std::string, std::string>;
+
+std::string EnvironmentVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// First value of a field of /proc/cpuinfo, or "unknown".
+std::string CpuInfo(const std::string& field) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(field)) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string FirstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+void AddMachine(Facts& facts) {
+  facts["cpu.vendor"] = CpuInfo("vendor_id");
+  facts["cpu.model"] = CpuInfo("model name");
+  facts["cpu.family_model"] = CpuInfo("cpu family") + "/" + CpuInfo("model\t");
+  facts["info.cores"] = std::to_string(std::thread::hardware_concurrency());
+  utsname system{};
+  if (uname(&system) == 0) {
+    facts["info.host"] = system.nodename;
+    facts["info.kernel"] = std::string(system.sysname) + " " + system.release;
+    facts["cpu.architecture"] = system.machine;
+  }
+}
+
+void AddLibraries(Facts& facts) {
+  facts["libtorch.version"] = TORCH_VERSION;
+  facts["libtorch.cpu_capability"] = at::get_cpu_capability();
+  facts["libtorch.mkl"] = at::hasMKL() ? FirstLine(at::get_mkl_version()) : "none";
+  facts["libtorch.onednn"] = at::hasMKLDNN() ? FirstLine(at::get_mkldnn_version()) : "none";
+  facts["libtorch.openmp"] = FirstLine(at::get_openmp_version());
+  for (const char* name : {"ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR"}) {
+    facts[std::string("variable.") + name] = EnvironmentVariable(name);
+  }
+}
+
+void AddDevice(at::Device device, Facts& facts) {
+  facts["device.kind"] = device.is_cuda() ? "cuda" : "cpu";
+#ifdef VERBATIM_CUDA_ENABLED
+  if (!device.is_cuda()) return;
+  const cudaDeviceProp* const gpu = at::cuda::getDeviceProperties(device.index());
+  int driver = 0;
+  int runtime = 0;
+  int nccl = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  ncclGetVersion(&nccl);
+  facts["cuda.gpu"] = gpu->name;
+  facts["cuda.compute_capability"] = std::to_string(gpu->major) + "." + std::to_string(gpu->minor);
+  facts["cuda.driver"] = std::to_string(driver);
+  facts["cuda.runtime"] = std::to_string(runtime);
+  facts["cuda.nccl"] = std::to_string(nccl);
+  facts["cuda.cudnn"] = std::to_string(at::detail::getCUDAHooks().versionCuDNN());
+  facts["variable.CUBLAS_WORKSPACE_CONFIG"] = EnvironmentVariable("CUBLAS_WORKSPACE_CONFIG");
+#endif
+}
+
+}  // namespace
+
+void ConfigureDeterminism() {
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+  // Filling fresh tensors with NaN finds uses of uninitialised memory and changes no result; it
+  // would cost a pass over every tensor.
+  context.setDeterministicFillUninitializedMemory(false);
+  context.setBenchmarkCuDNN(false);
+  context.setDeterministicCuDNN(true);
+  context.setAllowTF32CuDNN(false);
+  context.setAllowTF32CuBLAS(false);
+}
+
+std::vector<EnvironmentRow> DescribeEnvironment(at::Device device, std::int64_t threads_per_stage) {
+  Facts facts;
+  AddMachine(facts);
+  AddLibraries(facts);
+  AddDevice(device, facts);
+  facts["threads_per_stage"] = std::to_string(threads_per_stage);
+  facts["deterministic_algorithms"] =
+      at::globalContext().deterministicAlgorithms() ? "true" : "false";
+  std::vector<EnvironmentRow> rows;
+  for (const auto& [key, value] : facts) rows.push_back({key, value});
+  return rows;
+}
+
+}  // namespace verbatim

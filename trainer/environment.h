@@ -1,0 +1,21 @@
+// The numeric environment: set to be deterministic, and described for the record.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "store/record.h"
+
+namespace verbatim {
+
+/// Deterministic algorithms on, TF32 off, cuDNN benchmark off, cuBLAS workspace fixed. Call once,
+/// before the first operator.
+void ConfigureDeterminism();
+
+/// Whatever bears on a run's bits, and what helps to find the machine again (keys that start with
+/// "info."), in key order. docs/format.md lists the keys.
+std::vector<EnvironmentRow> DescribeEnvironment(at::Device device, std::int64_t threads_per_stage);
+
+}  // namespace verbatim

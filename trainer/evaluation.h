@@ -1,0 +1,18 @@
+// Held-out accuracy of subnets with shared weights (docs/spec.md, section 10).
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "store/record.h"
+#include "trainer/experiment.h"
+
+namespace verbatim {
+
+/// Evaluates `spec.evaluation.subnets` keyed random subnets, one after another in the calling
+/// thread, and leaves the experiment as it was. `on_progress` gets the number done. Throws what
+/// LibTorch throws.
+std::vector<EvaluationRow> EvaluateSubnets(const Experiment& experiment,
+                                           const std::function<void(std::int64_t)>& on_progress);
+
+}  // namespace verbatim

@@ -1,0 +1,44 @@
+// An experiment: a spec made real on one device, before and after training.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "store/record.h"
+#include "supernet/search_space.h"
+#include "supernet/spec.h"
+#include "supernet/stream.h"
+#include "trainer/dataset.h"
+#include "trainer/layer_state.h"
+
+namespace verbatim {
+
+/// Owns everything that training reads or writes.
+struct Experiment {
+  Spec spec;
+  std::unique_ptr<Dataset> dataset;
+  SearchSpace space;
+  std::unique_ptr<Sampler> sampler;
+  std::vector<LayerState> layers;  ///< by layer id
+  at::Device device;
+};
+
+/// Loads the data, lays out the supernet and draws its initial weights. `spec_folder` is where the
+/// spec's relative paths start; `data_folder` replaces the spec's data folder.
+Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::path& spec_folder,
+                                     const std::optional<std::filesystem::path>& data_folder,
+                                     at::Device device);
+
+/// The record's layer rows; meant for the initial weights, so call it before training.
+std::vector<LayerRow> DescribeLayers(const Experiment& experiment);
+
+/// "cpu", "cuda", "cuda:1": checks that it exists in this build and on this machine.
+Result<at::Device> ParseDevice(const std::string& name);
+
+}  // namespace verbatim

@@ -1,0 +1,170 @@
+#include "trainer/layer_state.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <cmath>
+#include <string>
+
+#include "base/check.h"
+#include "base/keyed_random.h"
+#include "recorder/digest.h"
+#include "trainer/tensor_digest.h"
+
+namespace verbatim {
+namespace {
+
+/// Names of an optimizer's state tensors per parameter, in order.
+std::vector<const char*> StateNames(const OptimizerSpec& optimizer) {
+  switch (optimizer.kind) {
+    case OptimizerKind::kSgd:
+      if (optimizer.momentum == 0.0) return {};
+      return {"momentum_buffer"};
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return {"exp_avg", "exp_avg_sq"};
+  }
+  CHECK(false, "optimizer {}", static_cast<int>(optimizer.kind));
+}
+
+void FillKaimingUniform(const RandomKey& key, at::Tensor& tensor) {
+  const std::int64_t fan_in = tensor.numel() / tensor.size(0);
+  const auto bound = static_cast<float>(std::sqrt(6.0 / static_cast<double>(fan_in)));
+  float* const values = tensor.mutable_data_ptr<float>();
+  KeyedRandom random(key);
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    values[i] = (2.0f * UniformFloat(random.NextWord()) - 1.0f) * bound;
+  }
+}
+
+at::Tensor InitialTensor(const TensorSpec& spec, const RandomKey& key, at::Device device) {
+  at::Tensor tensor = at::empty(spec.shape, at::TensorOptions().dtype(at::kFloat));
+  switch (spec.init) {
+    case ParameterInit::kKaimingUniform:
+      FillKaimingUniform(key, tensor);
+      break;
+    case ParameterInit::kZeros:
+      tensor.fill_(0.0f);
+      break;
+    case ParameterInit::kOnes:
+      tensor.fill_(1.0f);
+      break;
+  }
+  return tensor.to(device);
+}
+
+/// The state tensors of one kind, one per parameter.
+std::vector<at::Tensor> StateColumn(const LayerState& state, std::size_t kind, std::size_t kinds) {
+  std::vector<at::Tensor> column;
+  column.reserve(state.parameters.size());
+  for (std::size_t i = kind; i < state.optimizer_state.size(); i += kinds) {
+    column.push_back(state.optimizer_state[i]);
+  }
+  return column;
+}
+
+void ApplyAdam(const OptimizerSpec& optimizer, double learning_rate,
+               std::span<const at::Tensor> gradients, const std::vector<at::Tensor>& parameters,
+               LayerState& state) {
+  const std::vector<at::Tensor> exp_avg = StateColumn(state, 0, 2);
+  const std::vector<at::Tensor> exp_avg_sq = StateColumn(state, 1, 2);
+  const at::Tensor step =
+      at::full({}, static_cast<float>(state.updates + 1), parameters.front().options());
+  const std::vector<at::Tensor> steps(parameters.size(), step);
+  const at::TensorList grads(gradients.data(), gradients.size());
+  const auto apply = [&](const auto& fused) {
+    fused(parameters, grads, exp_avg, exp_avg_sq, /*max_exp_avg_sqs=*/at::TensorList{}, steps,
+          learning_rate, optimizer.beta1, optimizer.beta2, optimizer.weight_decay,
+          optimizer.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+  };
+  if (optimizer.kind == OptimizerKind::kAdam) {
+    apply([](const auto&... arguments) { at::_fused_adam_(arguments...); });
+  } else {
+    apply([](const auto&... arguments) { at::_fused_adamw_(arguments...); });
+  }
+}
+
+void ApplySgd(const OptimizerSpec& optimizer, double learning_rate,
+              std::span<const at::Tensor> gradients, const std::vector<at::Tensor>& parameters,
+              LayerState& state) {
+  const at::TensorList grads(gradients.data(), gradients.size());
+  at::_fused_sgd_(parameters, grads, state.optimizer_state, optimizer.weight_decay,
+                  optimizer.momentum, learning_rate, /*dampening=*/0.0, optimizer.nesterov,
+                  /*maximize=*/false, /*is_first_step=*/state.updates == 0);
+}
+
+}  // namespace
+
+LayerState InitialLayerState(const Layer& layer, const OptimizerSpec& optimizer, std::uint64_t seed,
+                             at::Device device) {
+  LayerState state;
+  const auto id = static_cast<std::uint32_t>(layer.id);
+  for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
+    const RandomKey key{seed, RandomPurpose::kInitialWeights, static_cast<std::uint32_t>(i), id};
+    at::Tensor parameter = InitialTensor(layer.parameters[i], key, device);
+    for (std::size_t s = 0; layer.trainable && s < StateNames(optimizer).size(); ++s) {
+      state.optimizer_state.push_back(at::zeros_like(parameter));
+    }
+    state.parameters.push_back(parameter.requires_grad_(layer.trainable));
+  }
+  for (const TensorSpec& buffer : layer.buffers) {
+    state.buffers.push_back(InitialTensor(buffer, RandomKey{}, device));
+  }
+  return state;
+}
+
+void ApplyUpdate(const OptimizerSpec& optimizer, double learning_rate,
+                 std::span<const at::Tensor> gradients, LayerState& state) {
+  const at::NoGradGuard no_grad;
+  // A version counter of its own: under the asynchronous policy another subnet may hold the old
+  // weights for its backward, and that control must run to its end.
+  std::vector<at::Tensor> parameters;
+  parameters.reserve(state.parameters.size());
+  for (const at::Tensor& parameter : state.parameters) {
+    parameters.push_back(parameter.variable_data());
+  }
+  if (optimizer.kind == OptimizerKind::kSgd) {
+    ApplySgd(optimizer, learning_rate, gradients, parameters, state);
+  } else {
+    ApplyAdam(optimizer, learning_rate, gradients, parameters, state);
+  }
+  ++state.updates;
+}
+
+Digest WeightsDigest(const Layer& layer, const LayerState& state) {
+  NamedTensorsDigest digest;
+  for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
+    digest.Add(layer.parameters[i].name, TensorDigest(state.parameters[i]));
+  }
+  for (std::size_t i = 0; i < layer.buffers.size(); ++i) {
+    digest.Add(layer.buffers[i].name, TensorDigest(state.buffers[i]));
+  }
+  return digest.Finish();
+}
+
+Digest OptimizerStateDigest(const Layer& layer, const OptimizerSpec& optimizer,
+                            const LayerState& state) {
+  NamedTensorsDigest digest;
+  const std::vector<const char*> names = StateNames(optimizer);
+  for (std::size_t i = 0; i < state.optimizer_state.size(); ++i) {
+    const std::string& parameter = layer.parameters[i / names.size()].name;
+    digest.Add(parameter + "." + names[i % names.size()], TensorDigest(state.optimizer_state[i]));
+  }
+  digest.Add("step", DigestTensor(TensorView{DType::kInt64, {}, &state.updates}));
+  return digest.Finish();
+}
+
+Digest GradientsDigest(const Layer& layer, std::span<const at::Tensor> gradients) {
+  NamedTensorsDigest digest;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    digest.Add(layer.parameters[i].name, TensorDigest(gradients[i]));
+  }
+  return digest.Finish();
+}
+
+}  // namespace verbatim

@@ -1,0 +1,81 @@
+// A stage: runs a contiguous range of positions on one device, one task at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "recorder/observer.h"
+#include "schedule/partition.h"
+#include "schedule/task.h"
+#include "supernet/search_space.h"
+#include "supernet/spec.h"
+#include "trainer/layer_state.h"
+#include "trainer/subnet_run.h"
+#include "trainer/transport.h"
+
+namespace verbatim {
+
+/// What all stages of a run share. References outlive the stages.
+struct RunContext {
+  const Spec& spec;
+  const SearchSpace& space;
+  const Partition& partition;
+  const Dataset& dataset;
+  std::vector<LayerState>& layers;  ///< by layer id; each used by one stage at a time
+  Transport& transport;
+  at::Device device;
+  RecordLevel record_level = RecordLevel::kWeights;
+  Observer* observer = nullptr;               ///< null: nothing is digested or reported
+  std::function<std::int64_t()> nanoseconds;  ///< clock since the run's start
+};
+
+/// One thread at a time. Throws what LibTorch throws.
+class Stage {
+ public:
+  Stage(const RunContext& context, int index);
+
+  /// Executes one task of a subnet in flight; the last micro-batch's backward also updates the
+  /// stage's layers. What neighbours need has been sent when it returns.
+  void Execute(const Task& task, SubnetRun& subnet);
+
+ private:
+  /// A micro-batch between its forward and its backward.
+  struct Activation {
+    at::Tensor input;   ///< leaf of this stage's graph
+    at::Tensor output;  ///< activation, or the loss on the last stage
+  };
+  /// A subnet between its first forward and its update.
+  struct OpenSubnet {
+    std::map<std::int32_t, Activation> activations;  ///< by micro-batch
+    std::vector<at::Tensor> gradients;   ///< of the range's trainable parameters, accumulated
+    std::vector<std::int64_t> read_seq;  ///< by position of the range: version observed
+  };
+
+  bool IsFirst() const { return index_ == 0; }
+  bool IsLast() const { return index_ == context_.partition.stages() - 1; }
+
+  void Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open);
+  at::Tensor ForwardInput(const Task& task, SubnetRun& subnet);
+  at::Tensor ForwardRange(const Task& task, const SubnetRun& subnet, const at::Tensor& input);
+  at::Tensor MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::Tensor& logits);
+  void ObserveVersions(const SubnetRun& subnet, OpenSubnet& open);
+  void Backward(const Task& task, const SubnetRun& subnet, OpenSubnet& open);
+  void Update(SubnetRun& subnet, OpenSubnet& open);
+  void ReportAccess(const SubnetRun& subnet, const Layer& layer, AccessRow access,
+                    std::span<const at::Tensor> gradients);
+  void ReportActivity(const Task& task, Phase phase, std::int64_t begin_ns);
+  /// Layers of the range under the subnet's choices, in order.
+  std::vector<const Layer*> RangeLayers(const SubnetRun& subnet) const;
+
+  const RunContext& context_;
+  const int index_;
+  std::unordered_map<std::int64_t, OpenSubnet> open_;
+};
+
+}  // namespace verbatim

@@ -1,0 +1,211 @@
+#include "trainer/training.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "schedule/partition.h"
+#include "schedule/policy.h"
+#include "schedule/scheduler.h"
+#include "trainer/in_process_transport.h"
+#include "trainer/stage.h"
+
+namespace verbatim {
+namespace {
+
+/// One training run. All members below the mutex are guarded by it.
+class Pipeline {
+ public:
+  Pipeline(Experiment& experiment, const TrainingOptions& options, const Partition& partition,
+           const Policy& policy)
+      : experiment_(experiment),
+        options_(options),
+        transport_(partition.stages()),
+        context_{
+            experiment.spec,
+            experiment.space,
+            partition,
+            *experiment.dataset,
+            experiment.layers,
+            transport_,
+            experiment.device,
+            options.record_level,
+            options.observer,
+            [start = std::chrono::steady_clock::now()] {
+              return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+            }},
+        scheduler_(
+            experiment.space, partition, policy,
+            SchedulerOptions{static_cast<std::int32_t>(experiment.spec.training.microbatches),
+                             options.in_flight}),
+        wake_(static_cast<std::size_t>(partition.stages())) {}
+
+  TrainingOutcome Run() {
+    {
+      const std::lock_guard lock(mutex_);
+      AdmitSubnets();
+    }
+    std::vector<std::thread> threads;
+    for (int stage = 0; stage < static_cast<int>(wake_.size()); ++stage) {
+      threads.emplace_back([this, stage] { RunStage(stage); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return Outcome();
+  }
+
+ private:
+  void RunStage(int index) {
+    try {
+      at::set_num_threads(static_cast<int>(options_.threads_per_stage));
+      Stage stage(context_, index);
+      ServeStage(index, stage);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      // LibTorch appends a stack trace below the first line.
+      const std::string what = error.what();
+      Abort(fmt::format("stage {}: {}", index, what.substr(0, what.find('\n'))));
+    }
+  }
+
+  void ServeStage(int index, Stage& stage) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_[index].wait(lock, [&] { return over_ || scheduler_.HasReady(index); });
+      if (over_) return;
+      const Task task = *scheduler_.Next(index);
+      SubnetRun& subnet = subnets_.at(task.seq);
+      lock.unlock();
+      if (options_.before_task) options_.before_task(index, task);
+      stage.Execute(task, subnet);
+      lock.lock();
+      if (over_) return;
+      if (const auto delivery = scheduler_.Finished(index, task)) scheduler_.Deliver(*delivery);
+      WakeReadyStages();
+      const bool is_last_task = index == 0 && task.kind == TaskKind::kBackward &&
+                                task.microbatch == experiment_.spec.training.microbatches - 1;
+      if (is_last_task) FinishSubnet(task.seq, lock);
+    }
+  }
+
+  /// Only stage 0 finishes subnets, so this never runs twice at once.
+  void FinishSubnet(std::int64_t seq, std::unique_lock<std::mutex>& lock) {
+    const float loss = subnets_.at(seq).loss;
+    subnets_.erase(seq);
+    ++finished_;
+    const std::int64_t finished = finished_;
+    lock.unlock();
+    const Status status = options_.observer ? options_.observer->OnSubnetFinished(seq) : Status{};
+    if (options_.on_progress) options_.on_progress(finished, loss);
+    lock.lock();
+    if (!status) {
+      Abort(status.error().message);
+      return;
+    }
+    if (options_.stop_on_nan && !std::isfinite(loss)) {
+      if (!bad_loss_ || seq < bad_loss_->first) bad_loss_ = {seq, loss};
+    }
+    AdmitSubnets();
+    WakeReadyStages();
+  }
+
+  void AdmitSubnets() {
+    const bool stops = bad_loss_ || (options_.stop && options_.stop->load());
+    while (!stops && scheduler_.CanAdmit() &&
+           scheduler_.admitted() < experiment_.spec.training.subnets) {
+      const std::int64_t seq = scheduler_.admitted();
+      SubnetRun subnet;
+      subnet.seq = seq;
+      subnet.choices = experiment_.sampler->Draw(seq);
+      subnet.samples = experiment_.dataset->SamplesOf(seq);
+      subnet.learning_rate = LearningRate(experiment_.spec.training, seq);
+      if (options_.observer) {
+        options_.observer->OnSubnetStarted(seq, subnet.choices, subnet.samples);
+      }
+      scheduler_.Admit(seq, subnet.choices);
+      subnets_.emplace(seq, std::move(subnet));
+    }
+    if (scheduler_.in_flight() == 0) over_ = true;  // nothing left, and nothing to come
+  }
+
+  void WakeReadyStages() {
+    for (int stage = 0; stage < static_cast<int>(wake_.size()); ++stage) {
+      if (over_ || scheduler_.HasReady(stage)) wake_[stage].notify_one();
+    }
+  }
+
+  void Abort(std::string why) {
+    if (failure_.empty()) failure_ = std::move(why);
+    over_ = true;
+    WakeReadyStages();
+  }
+
+  TrainingOutcome Outcome() const {
+    const std::int64_t planned = experiment_.spec.training.subnets;
+    if (!failure_.empty()) return {RunStatus::kFailed, failure_, finished_};
+    if (bad_loss_) {
+      return {RunStatus::kFailed,
+              fmt::format("the loss of subnet {} is {}", bad_loss_->first, bad_loss_->second),
+              finished_};
+    }
+    if (finished_ < planned) {
+      return {RunStatus::kInterrupted,
+              fmt::format("stopped on request after {} of {} subnets", finished_, planned),
+              finished_};
+    }
+    return {RunStatus::kComplete, "", finished_};
+  }
+
+  Experiment& experiment_;
+  const TrainingOptions& options_;
+  InProcessTransport transport_;
+  RunContext context_;
+
+  std::mutex mutex_;
+  Scheduler scheduler_;
+  std::map<std::int64_t, SubnetRun> subnets_;  ///< in flight; nodes stay where they are
+  std::vector<std::condition_variable> wake_;  ///< by stage
+  std::int64_t finished_ = 0;
+  std::optional<std::pair<std::int64_t, float>> bad_loss_;  ///< lowest seq
+  std::string failure_;
+  bool over_ = false;
+};
+
+}  // namespace
+
+Status CheckTraining(const Experiment& experiment, const TrainingOptions& options) {
+  if (options.in_flight < 1) {
+    return UsageError(
+        fmt::format("--in-flight {}: at least one subnet must be in flight", options.in_flight));
+  }
+  if (options.threads_per_stage < 1) {
+    return UsageError(fmt::format("--threads-per-stage {}: a stage needs at least one thread",
+                                  options.threads_per_stage));
+  }
+  if (options.policy == "sequential" && options.stages != 1) {
+    return UsageError(
+        fmt::format("--policy sequential is the reference on one stage, not on {}", options.stages),
+        "leave --stages out, or use --policy causal");
+  }
+  RETURN_IF_ERROR(MakePolicy(options.policy));
+  RETURN_IF_ERROR(MakeEqualPartition(experiment.space, options.stages));
+  return {};
+}
+
+Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options) {
+  RETURN_IF_ERROR(CheckTraining(experiment, options));
+  ASSIGN_OR_RETURN(auto policy, MakePolicy(options.policy));
+  ASSIGN_OR_RETURN(auto partition, MakeEqualPartition(experiment.space, options.stages));
+  return Pipeline(experiment, options, *partition, *policy).Run();
+}
+
+}  // namespace verbatim

@@ -1,0 +1,47 @@
+// The run loop: a thread per stage, driven by the scheduler (DESIGN: docs/architecture.md).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "recorder/observer.h"
+#include "schedule/task.h"
+#include "store/record.h"
+#include "trainer/experiment.h"
+
+namespace verbatim {
+
+/// A run's layout and what watches it. Nothing here changes a bit of a causal run.
+struct TrainingOptions {
+  std::int64_t stages = 1;
+  std::int64_t in_flight = 4;
+  std::int64_t threads_per_stage = 1;
+  std::string policy = "causal";
+  RecordLevel record_level = RecordLevel::kWeights;
+  bool stop_on_nan = true;
+  Observer* observer = nullptr;             ///< null: nothing is digested
+  const std::atomic<bool>* stop = nullptr;  ///< once true, no further subnet is admitted
+  /// Subnets finished so far and the newest one's loss; always from the same thread.
+  std::function<void(std::int64_t finished, float loss)> on_progress;
+  /// Called before each task from its stage's thread; tests inject delays here.
+  std::function<void(int stage, const Task&)> before_task;
+};
+
+struct TrainingOutcome {
+  RunStatus status = RunStatus::kComplete;
+  std::string detail;        ///< why it stopped early
+  std::int64_t subnets = 0;  ///< finished
+};
+
+/// Whether the experiment can be trained under these options; kUsage where not.
+Status CheckTraining(const Experiment& experiment, const TrainingOptions& options);
+
+/// Trains the experiment's stream. Usage errors are returned before anything runs. A failure in
+/// the middle (an observer's error, LibTorch's, a loss that is not finite) is an outcome with
+/// status kFailed: what finished before it has been reported to the observer.
+Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options);
+
+}  // namespace verbatim

@@ -1,0 +1,23 @@
+// Moves activations and gradients between stages.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "schedule/task.h"
+
+namespace verbatim {
+
+/// Any thread. A tensor sent for (stage, task) is the input that this task needs on that stage: the
+/// previous stage's activation for a forward, the next stage's gradient for a backward. Each is
+/// sent once and received once, after the scheduler has delivered the task.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual void Send(int stage, const Task& task, at::Tensor tensor) = 0;
+  /// CHECKs that it was sent.
+  virtual at::Tensor Receive(int stage, const Task& task) = 0;
+};
+
+}  // namespace verbatim

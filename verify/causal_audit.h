@@ -1,0 +1,65 @@
+// The causal audit: does every access read, and write on, the version that its causal predecessor
+// left? Decided from the versions that the run observed, so it finds a broken schedule from the
+// record alone. Source of the criterion: causal synchronous parallel training (NASPipe,
+// ASPLOS'22, section 3); an exact rule for every layer instead of a property of a scheduler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/record.h"
+
+namespace verbatim {
+
+/// An access that observed another version than its causal predecessor's.
+struct CausalViolation {
+  enum class Kind {
+    kRead,  ///< the forward pass read it
+    kBase,  ///< the update was applied to it
+  };
+  Kind kind = Kind::kRead;
+  std::int64_t seq = 0;
+  std::int32_t layer = 0;
+  std::int32_t stage = 0;
+  std::int64_t observed = -1;  ///< seq that wrote the version; -1: the initial weights
+  std::int64_t expected = -1;  ///< the causal predecessor; -1: there is none
+};
+
+/// Streams over subnets; memory is one number per layer, time O(1) per access.
+class CausalAudit {
+ public:
+  explicit CausalAudit(std::size_t layers) : last_user_(layers, -1) {}
+
+  /// Subnets 0, 1, 2, … in order, with their accesses in ascending layer; layers are below the
+  /// constructor's number.
+  void Visit(const SubnetRow& subnet);
+
+  std::int64_t subnets() const { return subnets_; }
+  std::int64_t accesses() const { return accesses_; }
+  /// Violated reads plus violated bases.
+  std::int64_t violations() const { return violations_; }
+  /// Subnets with at least one violation of their own.
+  std::int64_t subnets_affected() const { return subnets_affected_; }
+  /// Lowest seq, then lowest position, then read before base.
+  const std::optional<CausalViolation>& first() const { return first_; }
+
+ private:
+  void Check(CausalViolation::Kind kind, std::int64_t seq, const AccessRow& access,
+             std::int64_t observed);
+
+  std::vector<std::int64_t> last_user_;  ///< by layer: greatest seq so far that uses it, or -1
+  std::int64_t subnets_ = 0;
+  std::int64_t accesses_ = 0;
+  std::int64_t violations_ = 0;
+  std::int64_t subnets_affected_ = 0;
+  std::optional<CausalViolation> first_;
+};
+
+/// "subnet 12 read block3.1 at version 7 on stage 1; its causal predecessor is subnet 10".
+std::string Describe(const CausalViolation& violation, std::string_view layer_name);
+
+}  // namespace verbatim

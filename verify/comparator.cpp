@@ -1,0 +1,212 @@
+#include "verify/comparator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "verify/examine.h"
+#include "verify/stream_check.h"
+#include "verify/subnet_difference.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+const EnvironmentRow* FindFact(const std::vector<EnvironmentRow>& rows, const std::string& key) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const EnvironmentRow& row) { return row.key == key; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+std::optional<Difference> CompareLayerRows(const LayerRow& recorded, const LayerRow& here) {
+  Difference difference;
+  difference.layer = recorded.layer;
+  difference.layer_name = recorded.name;
+  LayerRow described = here;
+  described.initial_digest = recorded.initial_digest;
+  if (described != recorded) {
+    difference.kind = DifferenceClass::kSpec;
+    difference.what = "layer";
+    difference.recorded = fmt::format("{}: {}", recorded.name, recorded.op);
+    difference.expected = fmt::format("{}: {}", here.name, here.op);
+    difference.cause = "the recorded spec lays out another layer here";
+    return difference;
+  }
+  if (here.initial_digest == recorded.initial_digest) return std::nullopt;
+  difference.kind = DifferenceClass::kInitialWeights;
+  difference.what = "initial weights";
+  difference.recorded = ToShortHex(recorded.initial_digest);
+  difference.expected = ToShortHex(here.initial_digest);
+  difference.cause = "before the first subnet, drawn from the same seed";
+  return difference;
+}
+
+}  // namespace
+
+bool IsNumericKey(std::string_view key) {
+  return key.substr(0, 5) != "info.";
+}
+
+std::vector<EnvironmentDifference> CompareEnvironments(const std::vector<EnvironmentRow>& recorded,
+                                                       const std::vector<EnvironmentRow>& here) {
+  std::vector<EnvironmentDifference> differences;
+  for (const EnvironmentRow& row : recorded) {
+    const EnvironmentRow* other = FindFact(here, row.key);
+    if (other != nullptr && other->value == row.value) continue;
+    differences.push_back(
+        {row.key, row.value, other != nullptr ? other->value : "", IsNumericKey(row.key)});
+  }
+  for (const EnvironmentRow& row : here) {
+    if (FindFact(recorded, row.key) != nullptr) continue;
+    differences.push_back({row.key, "", row.value, IsNumericKey(row.key)});
+  }
+  return differences;
+}
+
+Result<Comparator> Comparator::Create(const RecordReader& reader, std::string record,
+                                      std::function<void(std::int64_t)> progress) {
+  Comparator comparator(reader, std::move(record), std::move(progress));
+  ASSIGN_OR_RETURN(comparator.run_, reader.Run());
+  ASSIGN_OR_RETURN(comparator.environment_, reader.Environment());
+  ASSIGN_OR_RETURN(auto layers, reader.Layers());
+  ASSIGN_OR_RETURN(comparator.table_, LayerTable::Build(std::move(layers)));
+  return comparator;
+}
+
+void Comparator::OnEnvironment(const std::vector<EnvironmentRow>& environment) {
+  environment_differences_ = CompareEnvironments(environment_, environment);
+}
+
+std::string Comparator::EnvironmentCause() const {
+  std::string keys;
+  for (const EnvironmentDifference& difference : environment_differences_) {
+    if (!difference.numeric) continue;
+    keys += (keys.empty() ? "" : ", ") + difference.key;
+  }
+  return keys;
+}
+
+void Comparator::Report(Difference difference) {
+  const bool may_be_environment = difference.kind == DifferenceClass::kComputation ||
+                                  difference.kind == DifferenceClass::kInitialWeights ||
+                                  difference.kind == DifferenceClass::kBatchBytes;
+  const std::string environment = EnvironmentCause();
+  if (may_be_environment && difference.what != "data set" && !environment.empty()) {
+    difference.kind = DifferenceClass::kEnvironment;
+    difference.cause = fmt::format(
+        "the numeric environments differ ({}), so this says nothing of the run itself; "
+        "{}",
+        environment, difference.cause);
+  }
+  if (difference.next_command.empty()) {
+    difference.next_command = fmt::format("verbatim show {}", ShellWord(record_));
+    if (difference.kind == DifferenceClass::kSchedule) {
+      difference.next_command += fmt::format(" --layer {}", ShellWord(difference.layer_name));
+    } else if (difference.seq) {
+      difference.next_command += fmt::format(" --subnet {}", *difference.seq);
+    }
+  }
+  difference_ = std::move(difference);
+}
+
+void Comparator::OnDataset(const Digest& dataset) {
+  if (difference_ || dataset == run_.dataset_digest) return;
+  Difference difference;
+  difference.kind = DifferenceClass::kBatchBytes;
+  difference.what = "data set";
+  difference.recorded = ToShortHex(run_.dataset_digest);
+  difference.expected = ToShortHex(dataset);
+  difference.cause = "the data set found now is not the one that was trained on";
+  difference.next_command =
+      fmt::format("verbatim verify {} --reexecute all --data FOLDER", ShellWord(record_));
+  Report(std::move(difference));
+}
+
+void Comparator::OnLayers(const std::vector<LayerRow>& layers) {
+  if (difference_) return;
+  const std::vector<LayerRow>& recorded = table_->layers();
+  for (std::size_t i = 0; i < std::min(recorded.size(), layers.size()); ++i) {
+    if (auto difference = CompareLayerRows(recorded[i], layers[i])) {
+      return Report(*std::move(difference));
+    }
+  }
+  if (recorded.size() == layers.size()) return;
+  Difference difference;
+  difference.kind = DifferenceClass::kSpec;
+  difference.what = "layers";
+  difference.recorded = FormatCount(std::ssize(recorded), "layer", "layers");
+  difference.expected = FormatCount(std::ssize(layers), "layer", "layers");
+  difference.cause = "the recorded spec lays out another number of layers";
+  Report(std::move(difference));
+}
+
+bool Comparator::OnSubnet(const SubnetRow& subnet) {
+  if (difference_ || !status_) return false;
+  const bool with_activations = run_.record_level == "full";
+  auto recorded = reader_->Subnet(subnet.seq, ReadOptions{true, with_activations, false});
+  if (!recorded) {
+    status_ = tl::unexpected(std::move(recorded).error());
+    return false;
+  }
+  if (!recorded->has_value()) return false;
+  if (auto difference = CompareSubnetRows(*table_, **recorded, subnet)) {
+    Report(*std::move(difference));
+    return false;
+  }
+  ++subnets_equal_;
+  if (progress_) progress_(subnets_equal_);
+  return true;
+}
+
+void Comparator::OnEvaluations(const std::vector<EvaluationRow>& evaluations) {
+  if (difference_ || !status_) return;
+  const auto recorded = reader_->Evaluations();
+  if (!recorded) {
+    status_ = tl::unexpected(recorded.error());
+    return;
+  }
+  const auto [left, right] =
+      std::mismatch(recorded->begin(), recorded->end(), evaluations.begin(), evaluations.end());
+  evaluations_equal_ = left == recorded->end() && right == evaluations.end();
+  if (evaluations_equal_) return;
+  Difference difference;
+  difference.after_last = true;
+  difference.phase = Phase::kForward;
+  difference.what = fmt::format("evaluation {}", left - recorded->begin());
+  const auto text = [](const std::vector<EvaluationRow>& rows, auto at) {
+    return at == rows.end() ? FormatCount(std::ssize(rows), "evaluation", "evaluations")
+                            : fmt::format("{} of {} correct", at->correct, at->total);
+  };
+  difference.recorded = text(*recorded, left);
+  difference.expected = text(evaluations, right);
+  const bool both = left != recorded->end() && right != evaluations.end();
+  if (both && left->choices == right->choices) {
+    difference.cause = "all recorded subnets were equal, the evaluation with their weights is not";
+  } else {
+    difference.kind = DifferenceClass::kSpec;
+    difference.cause = "other subnets were evaluated than the recorded spec asks for";
+  }
+  Report(std::move(difference));
+}
+
+void Comparator::AddTo(Verdict& verdict) const {
+  Check check = PassedCheck(kCheckReexecution);
+  check.detail = fmt::format("{} equal to the sequential reference",
+                             FormatCount(subnets_equal_, "subnet", "subnets"));
+  if (evaluations_equal_) check.detail += ", and the evaluations";
+  if (difference_) {
+    AddProblem(check, fmt::format("{} differs: {}", difference_->what, difference_->cause));
+    if (!verdict.first_difference || IsEarlier(*difference_, *verdict.first_difference)) {
+      verdict.first_difference = difference_;
+    }
+  }
+  verdict.reexecuted = true;
+  verdict.counts.subnets_reexecuted = subnets_equal_;
+  verdict.environment_differences = environment_differences_;
+  for (Check& old : verdict.checks) {
+    if (old.name == kCheckReexecution) old = std::move(check);
+  }
+}
+
+}  // namespace verbatim

@@ -1,0 +1,76 @@
+// Compares a re-execution with the record, as it goes, and stops it at the first difference.
+//
+// Within a subnet it looks in causal order, so that the first difference is an origin: choices,
+// samples, batch bytes, versions read, activations in forward order, loss; then, from the head down
+// to the stem as the backward pass goes, each access's base version, gradients, weights and
+// optimizer state. Only what the record's level holds is compared.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "replay/reexecute.h"
+#include "store/reader.h"
+#include "verify/layer_table.h"
+#include "verify/verdict.h"
+
+namespace verbatim {
+
+/// Whether the environment fact `key` may change a bit. Facts under "info." only help to find the
+/// machine again.
+bool IsNumericKey(std::string_view key);
+
+/// Facts that differ, in the order of `recorded`, then those only `here`.
+std::vector<EnvironmentDifference> CompareEnvironments(const std::vector<EnvironmentRow>& recorded,
+                                                       const std::vector<EnvironmentRow>& here);
+
+/// Not thread-safe: all calls from the re-execution's thread.
+class Comparator : public ReexecutionSink {
+ public:
+  /// Keeps a reference to `reader`. `record` is the path as typed, for messages. `progress` (may be
+  /// empty) is told the number of subnets found equal. Errors are the reader's.
+  static Result<Comparator> Create(const RecordReader& reader, std::string record,
+                                   std::function<void(std::int64_t)> progress = {});
+
+  void OnEnvironment(const std::vector<EnvironmentRow>& environment) override;
+  void OnDataset(const Digest& dataset) override;
+  void OnLayers(const std::vector<LayerRow>& layers) override;
+  bool OnSubnet(const SubnetRow& subnet) override;
+  void OnEvaluations(const std::vector<EvaluationRow>& evaluations) override;
+
+  /// Subnets 0 … subnets_equal() - 1 are equal to the record.
+  std::int64_t subnets_equal() const { return subnets_equal_; }
+  const std::optional<Difference>& difference() const { return difference_; }
+  /// An error that ended the comparison: the record could not be read on.
+  const Status& status() const { return status_; }
+
+  /// Writes what was found into a verdict of the same record: its re-execution check, counts,
+  /// environment differences and, where it is the earlier one, its first difference.
+  void AddTo(Verdict& verdict) const;
+
+ private:
+  Comparator(const RecordReader& reader, std::string record,
+             std::function<void(std::int64_t)> progress)
+      : reader_(&reader), record_(std::move(record)), progress_(std::move(progress)) {}
+
+  void Report(Difference difference);
+  std::string EnvironmentCause() const;
+
+  const RecordReader* reader_;
+  std::string record_;
+  std::function<void(std::int64_t)> progress_;
+  RunInfo run_;
+  std::vector<EnvironmentRow> environment_;
+  std::optional<LayerTable> table_;
+  std::vector<EnvironmentDifference> environment_differences_;
+  std::int64_t subnets_equal_ = 0;
+  bool evaluations_equal_ = false;
+  std::optional<Difference> difference_;
+  Status status_;
+};
+
+}  // namespace verbatim

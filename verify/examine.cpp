@@ -1,0 +1,327 @@
+#include "verify/examine.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "verify/causal_audit.h"
+#include "verify/row_check.h"
+#include "verify/stream_check.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+/// "subnet 5 is missing", "subnets 5 … 9 are missing".
+std::string MissingText(std::int64_t first, std::int64_t last) {
+  return first == last ? fmt::format("subnet {} is missing", first)
+                       : fmt::format("subnets {} … {} are missing", first, last);
+}
+
+/// One pass over the subnets: rows, stream and causality together.
+class SubnetPass {
+ public:
+  SubnetPass(Verdict& verdict, const Spec& spec, const LayerTable& table, StreamCheck& stream)
+      : verdict_(verdict),
+        table_(table),
+        rows_(verdict.run, spec, table),
+        stream_(stream),
+        audit_(table.layers().size()) {}
+
+  void Read(const RecordReader& reader, const std::function<void(std::int64_t)>& progress);
+  std::vector<Check> Checks();
+
+ private:
+  bool MayHaveGaps() const {
+    return verdict_.run.status == RunStatus::kRunning || verdict_.run.status == RunStatus::kFailed;
+  }
+  void Visit(const SubnetRow& subnet);
+  void CheckSequence(std::int64_t seq);
+  void CompareStream(const SubnetRow& subnet);
+  void Audit(const SubnetRow& subnet);
+  void CheckCount();
+  Check StreamResult() const;
+  Check CausalityResult() const;
+
+  Verdict& verdict_;
+  const LayerTable& table_;
+  RowCheck rows_;
+  StreamCheck& stream_;
+  CausalAudit audit_;
+  Check subnets_ = PassedCheck(kCheckSubnets);
+  std::int64_t next_seq_ = 0;
+  std::int64_t nan_losses_ = 0;
+  std::int64_t stream_differences_ = 0;
+  std::int64_t stream_compared_ = 0;
+  std::string audit_stop_;  ///< why the audit ended before the last row, or empty
+};
+
+void SubnetPass::Read(const RecordReader& reader,
+                      const std::function<void(std::int64_t)>& progress) {
+  const ReadOptions options{true, rows_.wants_activations(), false};
+  const Status status = reader.ForEachSubnet(options, [&](const SubnetRow& subnet) {
+    Visit(subnet);
+    if (progress) progress(verdict_.counts.subnets);
+    return true;
+  });
+  if (!status) {
+    AddDamage(subnets_, status.error().message);
+    if (audit_stop_.empty()) audit_stop_ = "the rows after it cannot be read";
+  }
+  CheckCount();
+}
+
+void SubnetPass::Visit(const SubnetRow& subnet) {
+  ++verdict_.counts.subnets;
+  verdict_.counts.accesses += static_cast<std::int64_t>(subnet.accesses.size());
+  CheckSequence(subnet.seq);
+  if (const auto problem = rows_.Problem(subnet)) {
+    AddDamage(subnets_, *problem);
+    if (audit_stop_.empty())
+      audit_stop_ = fmt::format("the row of subnet {} is damaged", subnet.seq);
+    return;
+  }
+  if (std::isnan(LossFromBits(subnet.loss_bits))) ++nan_losses_;
+  CompareStream(subnet);
+  if (audit_stop_.empty()) Audit(subnet);
+}
+
+void SubnetPass::CheckSequence(std::int64_t seq) {
+  if (seq != next_seq_) {
+    const std::string missing = seq > next_seq_ ? MissingText(next_seq_, seq - 1)
+                                                : fmt::format("subnet {} is out of order", seq);
+    if (audit_stop_.empty()) audit_stop_ = missing;
+    if (!MayHaveGaps() || seq < next_seq_) AddDamage(subnets_, missing);
+  }
+  next_seq_ = seq + 1;
+}
+
+void SubnetPass::CompareStream(const SubnetRow& subnet) {
+  if (!stream_.obstacle().empty()) return;
+  ++stream_compared_;
+  auto difference = stream_.CompareSubnet(subnet.seq, subnet.choices);
+  if (!difference) return;
+  ++stream_differences_;
+  if (verdict_.first_difference) return;
+  difference->next_command =
+      fmt::format("verbatim show {} --subnet {}", ShellWord(verdict_.record), subnet.seq);
+  verdict_.first_difference = std::move(difference);
+}
+
+void SubnetPass::Audit(const SubnetRow& subnet) {
+  audit_.Visit(subnet);
+  if (!audit_.first() || verdict_.first_difference) return;
+  const CausalViolation& violation = *audit_.first();
+  const bool is_read = violation.kind == CausalViolation::Kind::kRead;
+  Difference difference;
+  difference.kind = DifferenceClass::kSchedule;
+  difference.seq = violation.seq;
+  difference.layer = violation.layer;
+  difference.layer_name = table_.Name(violation.layer);
+  difference.phase = is_read ? Phase::kForward : Phase::kUpdate;
+  difference.what = is_read ? "version read" : "version updated";
+  difference.recorded = FormatVersion(violation.observed);
+  difference.expected = FormatVersion(violation.expected);
+  difference.cause = Describe(violation, difference.layer_name);
+  difference.next_command = fmt::format("verbatim show {} --layer {}", ShellWord(verdict_.record),
+                                        ShellWord(difference.layer_name));
+  verdict_.first_difference = std::move(difference);
+}
+
+void SubnetPass::CheckCount() {
+  const std::int64_t planned = verdict_.run.subnets_planned;
+  if (verdict_.run.status == RunStatus::kComplete && subnets_.outcome == Outcome::kPassed &&
+      verdict_.counts.subnets < planned) {
+    AddDamage(subnets_, fmt::format("the run is said to be complete, but {} of {} subnets are "
+                                    "recorded",
+                                    FormatCount(verdict_.counts.subnets), FormatCount(planned)));
+  }
+}
+
+Check SubnetPass::StreamResult() const {
+  Check check = PassedCheck(kCheckStream);
+  if (!stream_.obstacle().empty()) {
+    check.outcome = Outcome::kNotRun;
+    check.detail = stream_.obstacle();
+  } else if (stream_differences_ > 0) {
+    check.outcome = Outcome::kFailed;
+    check.detail =
+        fmt::format("{} did not choose what {}",
+                    FormatCount(stream_differences_, "subnet", "subnets"), stream_.source());
+  } else {
+    check.detail = fmt::format(
+        "{} chose what {}", FormatCount(stream_compared_, "subnet", "subnets"), stream_.source());
+  }
+  return check;
+}
+
+Check SubnetPass::CausalityResult() const {
+  Check check = PassedCheck(kCheckCausality);
+  if (audit_.violations() > 0) {
+    check.detail =
+        fmt::format("{} in {}", FormatCount(audit_.violations(), "violation", "violations"),
+                    FormatCount(audit_.subnets_affected(), "subnet", "subnets"));
+    AddProblem(check, Describe(*audit_.first(), table_.Name(audit_.first()->layer)));
+    check.problem_count = audit_.violations();
+  } else {
+    check.detail = fmt::format("{} read and updated the version of their causal predecessor",
+                               FormatCount(audit_.accesses(), "access", "accesses"));
+  }
+  if (!audit_stop_.empty()) {
+    if (audit_.subnets() == 0) check.outcome = Outcome::kNotRun;
+    check.detail +=
+        fmt::format("; only the first {} audited: {}",
+                    FormatCount(audit_.subnets(), "subnet was", "subnets were"), audit_stop_);
+  }
+  return check;
+}
+
+std::vector<Check> SubnetPass::Checks() {
+  verdict_.counts.subnets_audited = audit_.subnets();
+  verdict_.counts.accesses_audited = audit_.accesses();
+  verdict_.counts.violations = audit_.violations();
+  verdict_.counts.subnets_with_violations = audit_.subnets_affected();
+  subnets_.detail = fmt::format("{} of {}, {}", FormatCount(verdict_.counts.subnets),
+                                FormatCount(verdict_.run.subnets_planned, "subnet", "subnets"),
+                                FormatCount(verdict_.counts.accesses, "access", "accesses"));
+  if (nan_losses_ > 0) {
+    subnets_.detail += fmt::format("; {} NaN", FormatCount(nan_losses_, "loss is", "losses are"));
+  }
+  return {subnets_, StreamResult(), CausalityResult()};
+}
+
+Check CheckFile(const RecordReader& reader) {
+  Check check = PassedCheck(kCheckFile, "SQLite's integrity and foreign-key checks");
+  const auto problems = reader.IntegrityProblems();
+  if (!problems) {
+    AddDamage(check, problems.error().message);
+    return check;
+  }
+  for (const std::string& problem : *problems) AddDamage(check, problem);
+  return check;
+}
+
+/// Fills verdict.run and, where the recorded spec can be parsed, returns it.
+std::optional<Spec> CheckRun(const RecordReader& reader, Verdict& verdict) {
+  Check check = PassedCheck(kCheckRun);
+  std::optional<Spec> parsed;
+  if (auto run = reader.Run()) {
+    verdict.run = *std::move(run);
+    verdict.counts.subnets_planned = verdict.run.subnets_planned;
+    for (std::string& problem : RunProblems(verdict.run)) AddDamage(check, std::move(problem));
+    if (auto spec = ParseSpec(verdict.run.spec_json, "the recorded spec")) {
+      verdict.spec_name = spec->name;
+      parsed = *std::move(spec);
+    } else {
+      AddDamage(check, spec.error().message);
+    }
+    check.detail =
+        fmt::format("policy {}, {}, level {}", verdict.run.policy,
+                    FormatCount(verdict.run.stages, "stage", "stages"), verdict.run.record_level);
+  } else {
+    AddDamage(check, run.error().message);
+  }
+  const bool sound = check.outcome == Outcome::kPassed;
+  verdict.checks.push_back(std::move(check));
+  return sound ? std::move(parsed) : std::nullopt;
+}
+
+std::optional<LayerTable> CheckLayers(const RecordReader& reader, const Spec& spec,
+                                      Verdict& verdict) {
+  Check check = PassedCheck(kCheckLayers);
+  std::optional<LayerTable> built;
+  auto rows = reader.Layers();
+  auto table = rows ? LayerTable::Build(*std::move(rows))
+                    : Result<LayerTable>(tl::unexpected(std::move(rows).error()));
+  if (!table) {
+    AddDamage(check, table.error().message);
+  } else if (const auto difference = DifferenceFromSpec(*table, spec)) {
+    AddDamage(check, *difference);
+  } else {
+    check.detail = fmt::format(
+        "{} in {}, as the spec lays them out",
+        FormatCount(static_cast<std::int64_t>(table->layers().size()), "layer", "layers"),
+        FormatCount(table->positions(), "position", "positions"));
+    built = *std::move(table);
+  }
+  verdict.checks.push_back(std::move(check));
+  return built;
+}
+
+Check CheckEvaluations(const RecordReader& reader, const Spec& spec, const LayerTable& table,
+                       StreamCheck& stream, Verdict& verdict) {
+  Check check = PassedCheck(kCheckEvaluations);
+  const auto rows = reader.Evaluations();
+  if (!rows) {
+    AddDamage(check, rows.error().message);
+    return check;
+  }
+  for (const EvaluationRow& row : *rows) {
+    const std::int64_t index = &row - rows->data();
+    if (row.index != index) AddDamage(check, fmt::format("evaluation {} is missing", index));
+    if (const auto problem = EvaluationProblem(row, table)) {
+      AddDamage(check, *problem);
+      continue;
+    }
+    auto difference = stream.CompareEvaluation(row.index, row.choices);
+    if (!difference) continue;
+    AddProblem(check, difference->cause);
+    if (!verdict.first_difference) {
+      difference->next_command = fmt::format("verbatim show {}", ShellWord(verdict.record));
+      verdict.first_difference = std::move(difference);
+    }
+  }
+  const auto count = static_cast<std::int64_t>(rows->size());
+  if (verdict.run.status == RunStatus::kComplete && count != spec.evaluation.subnets) {
+    AddDamage(check, fmt::format("{} recorded, the spec has {}", FormatCount(count),
+                                 FormatCount(spec.evaluation.subnets)));
+  }
+  check.detail = FormatCount(count, "evaluated subnet", "evaluated subnets");
+  return check;
+}
+
+void ExamineContent(const RecordReader& reader, Verdict& verdict,
+                    const std::function<void(std::int64_t)>& progress) {
+  const auto spec = CheckRun(reader, verdict);
+  if (!spec) return;
+  const auto table = CheckLayers(reader, *spec, verdict);
+  if (!table) return;
+  StreamCheck stream(verdict.run, *spec, *table);
+  SubnetPass pass(verdict, *spec, *table, stream);
+  pass.Read(reader, progress);
+  for (Check& check : pass.Checks()) verdict.checks.push_back(std::move(check));
+  verdict.checks.push_back(CheckEvaluations(reader, *spec, *table, stream, verdict));
+}
+
+/// What was not reached is listed too: a reader must not take its absence for a pass.
+void AddUnreachedChecks(Verdict& verdict) {
+  for (const char* name : {kCheckFile, kCheckRun, kCheckLayers, kCheckSubnets, kCheckStream,
+                           kCheckCausality, kCheckEvaluations}) {
+    bool listed = false;
+    for (const Check& check : verdict.checks) listed |= check.name == name;
+    if (!listed) {
+      verdict.checks.push_back({name, Outcome::kNotRun, "the record is damaged"});
+    }
+  }
+}
+
+}  // namespace
+
+Verdict ExamineRecord(const RecordReader& reader, const std::string& record,
+                      const std::function<void(std::int64_t)>& progress) {
+  Verdict verdict;
+  verdict.record = record;
+  verdict.checks.push_back(CheckFile(reader));
+  ExamineContent(reader, verdict, progress);
+  AddUnreachedChecks(verdict);
+  for (const Check& check : verdict.checks) {
+    verdict.damaged |= check.damage;
+  }
+  verdict.checks.push_back(
+      {kCheckReexecution, Outcome::kNotRun, "ask for it with --reexecute all"});
+  return verdict;
+}
+
+}  // namespace verbatim

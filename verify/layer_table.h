@@ -1,0 +1,57 @@
+// A record's layers as positions and candidates: the search space as far as a record tells it,
+// without the shapes that only the data would give.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/keyed_random.h"
+#include "base/status.h"
+#include "store/record.h"
+#include "supernet/spec.h"
+
+namespace verbatim {
+
+class LayerTable {
+ public:
+  /// BadInput where the rows are not the layers of a search space: ids 0 … n-1 position by position
+  /// and candidate by candidate, at least a stem and a head, each with one candidate.
+  static Result<LayerTable> Build(std::vector<LayerRow> layers);
+
+  const std::vector<LayerRow>& layers() const { return layers_; }
+  /// `id` must be a layer's.
+  const LayerRow& layer(std::int32_t id) const { return layers_[id]; }
+  int positions() const { return static_cast<int>(first_layer_.size()) - 1; }
+  int blocks() const { return positions() - 2; }
+  int candidates(int position) const { return first_layer_[position + 1] - first_layer_[position]; }
+  /// Layer id of candidate 0 of `position`.
+  std::int32_t FirstLayer(int position) const { return first_layer_[position]; }
+  /// Layer id at `position` under choices that are in range.
+  std::int32_t LayerAt(int position, std::span<const std::uint16_t> choices) const {
+    const bool is_block = position > 0 && position <= blocks();
+    return first_layer_[position] + (is_block ? choices[position - 1] : 0);
+  }
+  /// "block3.1", or "layer 99" where there is no such layer.
+  std::string Name(std::int32_t id) const;
+  /// By name ("block3.1") or by id ("17").
+  std::optional<std::int32_t> Find(std::string_view name_or_id) const;
+
+  /// What is wrong with choices (one candidate per block); nothing where they are in range.
+  std::optional<std::string> ChoicesProblem(std::span<const std::uint16_t> choices) const;
+  /// The draw of sampler `uniform` under `key` (docs/spec.md, section 4). Reuses `choices`' memory.
+  void DrawUniform(const RandomKey& key, std::vector<std::uint16_t>& choices) const;
+
+ private:
+  std::vector<LayerRow> layers_;
+  std::vector<int> first_layer_;  ///< by position, and one past the end
+};
+
+/// Where the layers differ from those that `spec` lays out (names, operators, what is versioned);
+/// nothing where they agree. Shapes and initial weights are not compared.
+std::optional<std::string> DifferenceFromSpec(const LayerTable& table, const Spec& spec);
+
+}  // namespace verbatim

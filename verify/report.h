@@ -1,0 +1,25 @@
+// Renders a verdict for people and for machines. Pure: no terminal, no clock.
+#pragma once
+
+#include <string>
+
+#include "verify/verdict.h"
+
+namespace verbatim {
+
+/// One line, without an end of line: "300 subnets, 4,200 accesses: equal to the sequential
+/// reference".
+std::string Summary(const Verdict& verdict);
+
+/// Plain text ending in Summary's line. Environment differences come before everything that was
+/// found, so that nothing is read as a mismatch without them.
+std::string RenderText(const Verdict& verdict);
+
+/// One JSON object, indented by two spaces, with an end of line; docs/cli.md states its fields.
+std::string RenderJson(const Verdict& verdict, const std::string& tool_version);
+
+/// "interrupted after 120 of 300 subnets", "failed after 7 of 300 subnets: disk full"; empty for a
+/// complete run.
+std::string IncompleteText(const RunInfo& run, std::int64_t subnets);
+
+}  // namespace verbatim

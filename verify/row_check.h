@@ -1,0 +1,47 @@
+// Whether one subnet's row agrees with the rest of its record: everything that can be said of it
+// without executing anything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/record.h"
+#include "supernet/spec.h"
+#include "verify/layer_table.h"
+
+namespace verbatim {
+
+class RowCheck {
+ public:
+  /// Keeps references: `run`, `spec` and `table` outlive it.
+  RowCheck(const RunInfo& run, const Spec& spec, const LayerTable& table);
+
+  /// What is wrong with the row ("subnet 5 has no access of block3.1, which it chose"); nothing
+  /// where it is sound. Not thread-safe: it reuses memory between calls.
+  std::optional<std::string> Problem(const SubnetRow& subnet);
+
+  /// Whether the record's level has activations, so that they must be read for Problem.
+  bool wants_activations() const { return full_; }
+
+ private:
+  std::optional<std::string> AccessSetProblem(const SubnetRow& subnet) const;
+  std::optional<std::string> AccessProblem(const AccessRow& access) const;
+  std::optional<std::string> ActivationProblem(const SubnetRow& subnet);
+
+  const RunInfo& run_;
+  const Spec& spec_;
+  const LayerTable& table_;
+  bool weights_;  ///< level `weights` or `full`
+  bool full_;
+  std::vector<bool> activation_seen_;  ///< by micro-batch and position
+};
+
+/// What is wrong with an evaluation's row; nothing where it is sound.
+std::optional<std::string> EvaluationProblem(const EvaluationRow& row, const LayerTable& table);
+
+/// What is wrong with the run's own row, one line each.
+std::vector<std::string> RunProblems(const RunInfo& run);
+
+}  // namespace verbatim

@@ -1,0 +1,54 @@
+#include "verify/text.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace verbatim {
+
+std::string FormatCount(std::int64_t count) {
+  const std::string digits = fmt::format("{}", count);
+  const std::size_t sign = count < 0 ? 1 : 0;
+  std::string grouped;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > sign && (digits.size() - i) % 3 == 0) grouped += ',';
+    grouped += digits[i];
+  }
+  return grouped;
+}
+
+std::string FormatCount(std::int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", FormatCount(count), count == 1 ? one : many);
+}
+
+float LossFromBits(std::uint32_t loss_bits) {
+  return std::bit_cast<float>(loss_bits);
+}
+
+std::string FormatLoss(std::uint32_t loss_bits) {
+  return fmt::format("{:.9g} (bits 0x{:08x})", LossFromBits(loss_bits), loss_bits);
+}
+
+std::string FormatVersion(std::int64_t seq) {
+  return seq < 0 ? "the initial weights" : fmt::format("version {}", seq);
+}
+
+std::string ShellWord(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:@%+";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  quoted += '\'';
+  return quoted;
+}
+
+}  // namespace verbatim

@@ -1,0 +1,103 @@
+// What verification found, as plain values: filled by examine.h and comparator.h, written by
+// report.h. docs/cli.md states the JSON form.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "store/record.h"
+
+namespace verbatim {
+
+/// What a difference is about. Kept apart because each has another cause and another remedy.
+enum class DifferenceClass {
+  kEnvironment,     ///< numbers differ, and so do the numeric environments
+  kSpec,            ///< layers or choices are not what the spec says
+  kSampleOrder,     ///< other samples, or in another order
+  kBatchBytes,      ///< the same samples with other bytes; or another data set
+  kInitialWeights,  ///< before the first subnet
+  kSchedule,        ///< an access saw a version other than its causal predecessor's
+  kComputation,     ///< all inputs equal, the output not
+};
+/// "environment", "spec", "sample order", "batch bytes", "initial weights", "schedule",
+/// "computation".
+const char* ToString(DifferenceClass kind);
+
+/// The first place, in causal order, where a record and its reference part.
+struct Difference {
+  DifferenceClass kind = DifferenceClass::kComputation;
+  std::optional<std::int64_t> seq;  ///< nothing: before the first or after the last subnet
+  bool after_last = false;          ///< without a seq: after the last subnet
+  std::optional<std::int32_t> layer;
+  std::string layer_name;  ///< empty without a layer
+  std::optional<Phase> phase;
+  std::string what;          ///< "loss", "weights", "version read", …
+  std::string recorded;      ///< value in the record
+  std::string expected;      ///< value of the reference
+  std::string cause;         ///< what is known of it
+  std::string next_command;  ///< to type next
+};
+
+/// Whether `left` comes before `right` in the stream.
+bool IsEarlier(const Difference& left, const Difference& right);
+
+/// One fact of the numeric environment that is not as recorded. An absent value is empty.
+struct EnvironmentDifference {
+  std::string key;
+  std::string recorded;
+  std::string here;
+  bool numeric = true;  ///< whether it may change bits
+};
+
+enum class Outcome { kPassed, kFailed, kNotRun };
+/// "passed", "failed", "not run".
+const char* ToString(Outcome outcome);
+
+/// One thing that was looked at.
+struct Check {
+  std::string name;
+  Outcome outcome = Outcome::kNotRun;
+  std::string detail;                 ///< one line: what was found, or why it was not run
+  std::vector<std::string> problems;  ///< at most kProblemsShown
+  std::int64_t problem_count = 0;     ///< all of them
+  bool damage = false;                ///< the record itself cannot be trusted
+};
+inline constexpr std::size_t kProblemsShown = 10;
+
+/// A check that has found nothing yet.
+Check PassedCheck(std::string name, std::string detail = "");
+/// Adds one problem to a check and makes it failed.
+void AddProblem(Check& check, std::string problem);
+/// Likewise, for a problem that makes the record itself untrustworthy.
+void AddDamage(Check& check, std::string problem);
+
+struct Counts {
+  std::int64_t subnets_planned = 0;
+  std::int64_t subnets = 0;          ///< in the record
+  std::int64_t accesses = 0;         ///< in the record
+  std::int64_t subnets_audited = 0;  ///< prefix whose causality was decided
+  std::int64_t accesses_audited = 0;
+  std::int64_t violations = 0;  ///< of causality
+  std::int64_t subnets_with_violations = 0;
+  std::int64_t subnets_reexecuted = 0;  ///< prefix found equal by re-execution
+};
+
+struct Verdict {
+  std::string record;  ///< path as typed
+  std::string spec_name;
+  RunInfo run;  ///< as far as it could be read
+  std::vector<Check> checks;
+  Counts counts;
+  bool damaged = false;     ///< rows are unreadable or contradict each other
+  bool reexecuted = false;  ///< whether a re-execution was made
+  std::vector<EnvironmentDifference> environment_differences;
+  std::optional<Difference> first_difference;
+
+  /// Whether rows cannot be trusted, there is a difference, or neither.
+  int exit_code() const { return damaged ? 3 : first_difference ? 1 : 0; }
+};
+
+}  // namespace verbatim
