@@ -1,4 +1,5 @@
-// CHECK: a programmer's mistake ends the program with its place and context, in release too.
+// VERBATIM_CHECK: a programmer's mistake ends the program with its place and context, in release
+// too.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,10 +14,10 @@ namespace verbatim {
 
 }  // namespace verbatim
 
-/// CHECK(cond) or CHECK(cond, "fmt {}", args…).
-#define CHECK(condition, ...)                                                                  \
-  do {                                                                                         \
-    if (!(condition)) [[unlikely]] {                                                           \
-      ::verbatim::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));  \
-    }                                                                                          \
+/// VERBATIM_CHECK(cond) or VERBATIM_CHECK(cond, "fmt {}", args…).
+#define VERBATIM_CHECK(condition, ...)                                                        \
+  do {                                                                                        \
+    if (!(condition)) [[unlikely]] {                                                          \
+      ::verbatim::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
+    }                                                                                         \
   } while (false)

@@ -88,13 +88,13 @@ class RecordFile {
   void Write(const std::vector<SubnetRow>& subnets) const {
     RunInfo run;
     auto writer = RecordWriter::Create(path_, run, {}, Layers(), true);
-    CHECK(writer);
+    VERBATIM_CHECK(writer);
     const std::span<const SubnetRow> all(subnets);
     for (std::size_t i = 0; i < all.size(); i += kSubnetsPerTransaction) {
       const std::size_t count = std::min<std::size_t>(kSubnetsPerTransaction, all.size() - i);
-      CHECK((*writer)->WriteSubnets(all.subspan(i, count)));
+      VERBATIM_CHECK((*writer)->WriteSubnets(all.subspan(i, count)));
     }
-    CHECK((*writer)->Close(RunStatus::kComplete, ""));
+    VERBATIM_CHECK((*writer)->Close(RunStatus::kComplete, ""));
   }
 
  private:
@@ -122,11 +122,11 @@ void ReadRecord(benchmark::State& state) {
   auto reader = RecordReader::Open(file.path());
   for (auto _ : state) {
     std::size_t accesses = 0;
-    CHECK((*reader)->ForEachSubnet({}, [&](const SubnetRow& subnet) {
+    VERBATIM_CHECK((*reader)->ForEachSubnet({}, [&](const SubnetRow& subnet) {
       accesses += subnet.accesses.size();
       return true;
     }));
-    CHECK(accesses == kSubnets * kBlocks);
+    VERBATIM_CHECK(accesses == kSubnets * kBlocks);
   }
   CountAccesses(state);
 }
@@ -153,7 +153,7 @@ void CheckIntegrity(benchmark::State& state) {
   RecordFile file;
   file.Write(Subnets(0));
   auto reader = RecordReader::Open(file.path());
-  for (auto _ : state) CHECK((*reader)->IntegrityProblems()->empty());
+  for (auto _ : state) VERBATIM_CHECK((*reader)->IntegrityProblems()->empty());
   CountAccesses(state);
 }
 BENCHMARK(CheckIntegrity)->Unit(benchmark::kMillisecond);

@@ -125,6 +125,8 @@ int Run(Invocation& invocation) {
 int RunCommandLine(int argc, char** argv, Engine* engine) {
   // A reader that closes early (`| head`) then shows as a write error instead of ending us.
   std::signal(SIGPIPE, SIG_IGN);
+  // Likewise for a file that reaches the size limit of the process (`ulimit -f`).
+  std::signal(SIGXFSZ, SIG_IGN);
   Invocation invocation;
   invocation.argc = argc;
   invocation.argv = argv;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -20,6 +21,9 @@ struct Invocation {
   std::string command_line;             ///< argv as one would type it
   std::function<Result<int>()> action;  ///< returns the exit code
 };
+
+/// Accepts whole numbers from `least` to `most` and says so of anything else.
+CLI::Validator WholeNumber(std::int64_t least, std::int64_t most);
 
 void AddTrainCommand(CLI::App& app, Invocation& invocation);
 void AddVerifyCommand(CLI::App& app, Invocation& invocation);

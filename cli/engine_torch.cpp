@@ -119,8 +119,9 @@ std::string DescribeOutcome(const TrainRequest& request, const TrainingOutcome& 
   if (!summary.last_losses.empty()) {
     const float sum = std::accumulate(summary.last_losses.begin(), summary.last_losses.end(), 0.0f);
     const auto count = static_cast<std::int64_t>(summary.last_losses.size());
-    text += fmt::format("loss: {:.4f} at the first subnet, {:.4f} over the last {}\n",
-                        summary.first_loss, sum / static_cast<float>(count), count);
+    text += fmt::format("loss: {} at the first subnet, {} over the last {}\n",
+                        FormatNumber(summary.first_loss, 5),
+                        FormatNumber(sum / static_cast<float>(count), 5), count);
   }
   if (!summary.evaluations.empty()) text += DescribeEvaluations(summary.evaluations);
   if (outcome.status == RunStatus::kInterrupted) text += outcome.detail + "\n";

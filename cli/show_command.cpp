@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/show_views.h"
 #include "store/reader.h"
+#include "supernet/spec_limits.h"
 
 namespace verbatim {
 namespace {
@@ -58,7 +59,7 @@ void AddShowCommand(CLI::App& app, Invocation& invocation) {
           ->add_option("--subnet", options->subnet,
                        "Shows one subnet: choices, samples, loss, accesses. Example: --subnet 12")
           ->type_name("K")
-          ->check(CLI::NonNegativeNumber);
+          ->check(WholeNumber(0, kMaxSubnets - 1));
   command
       ->add_option("--layer", options->layer,
                    "Shows one layer's versions, by name or id. Example: --layer block3.1")

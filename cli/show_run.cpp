@@ -106,9 +106,9 @@ std::string StatusText(const RunSummary& summary) {
 
 std::string LossesText(const Losses& losses) {
   if (!losses.first) return "none yet";
-  return fmt::format("first {:.6g}, last {:.6g}, mean of the last 10 % {:.6g}",
-                     LossFromBits(*losses.first), LossFromBits(*losses.last),
-                     losses.MeanOfLastTenth());
+  return fmt::format(
+      "first {}, last {}, mean of the last 10 % {}", FormatNumber(LossFromBits(*losses.first), 6),
+      FormatNumber(LossFromBits(*losses.last), 6), FormatNumber(losses.MeanOfLastTenth(), 6));
 }
 
 std::string AccuracyText(const Accuracies& accuracies) {

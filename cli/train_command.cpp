@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/forward.h"
 #include "supernet/spec.h"
+#include "supernet/spec_limits.h"
 
 namespace verbatim {
 namespace {
@@ -24,6 +25,9 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db --stages 4 --in-flight 8\n"
     "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
     "  verbatim train digits.json --record off --subnets 20";
+
+/// Far above what any machine has; a million threads would take minutes to fail.
+constexpr std::int64_t kThreadsMax = 1024;
 
 std::string DeviceProblem(const std::string& device) {
   if (device == "cpu" || device == "cuda") return "";
@@ -80,20 +84,20 @@ void AddLayoutOptions(CLI::App& command, TrainRequest& request) {
       .add_option("--stages", request.stages,
                   "Pipeline stages: workers that each run a range of blocks. Example: --stages 4")
       ->type_name("S")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumber(1, kMaxLayers))
       ->capture_default_str();
   command
       .add_option("--in-flight", request.in_flight,
                   "Most subnets under way at once. Example: --in-flight 8")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumber(1, kMaxSubnets))
       ->capture_default_str();
   command
       .add_option("--threads-per-stage", request.threads_per_stage,
                   "Threads that one stage computes with; part of the numeric environment. "
                   "Example: --threads-per-stage 2")
       ->type_name("T")
-      ->check(CLI::PositiveNumber)
+      ->check(WholeNumber(1, kThreadsMax))
       ->capture_default_str();
   command
       .add_option("--device", request.device,
@@ -131,14 +135,15 @@ void AddRunOptions(CLI::App& command, TrainRequest& request) {
       .add_option("--subnets", request.subnets,
                   "Trains that many subnets instead of training.subnets. Example: --subnets 20")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(WholeNumber(1, kMaxSubnets));
   command
       .add_option("--data", request.data_folder,
                   "Folder of the data set, if it is not where the spec says. Example: --data "
                   "/data/digits")
       ->type_name("DIR");
   command.add_flag("--stop-on-nan,!--no-stop-on-nan", request.stop_on_nan,
-                   "Stops the run at the first loss that is NaN (the default), or goes on. "
+                   "Stops the run at the first loss that is NaN or infinite (the default), or goes "
+                   "on. "
                    "Example: --no-stop-on-nan");
   command.add_flag("-q,--quiet", request.quiet,
                    "Shows neither progress nor summary. Example: --quiet");

@@ -108,13 +108,13 @@ Status Reexecute(const RecordReader& reader, const VerifyOptions& options,
   return {};
 }
 
-/// Only the numeric profile is needed before the engine looks at everything else.
-Error ForwardVerify(const RecordReader& reader, const Invocation& invocation) {
+/// The spec's numeric profile, which must be set before the engine starts; nothing where the record
+/// is too damaged to be re-executed.
+std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
   const auto run = reader.Run();
-  if (!run) return run.error();
+  if (!run) return std::nullopt;
   const auto spec = ParseSpec(run->spec_json, "the recorded spec");
-  if (!spec) return spec.error();
-  return ForwardToEngine(invocation.argv, spec->numerics);
+  return spec ? std::optional(spec->numerics) : std::nullopt;
 }
 
 Result<int> Verify(const VerifyOptions& options, const Invocation& invocation) {
@@ -122,7 +122,9 @@ Result<int> Verify(const VerifyOptions& options, const Invocation& invocation) {
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
   const bool reexecute = !options.reexecute.empty();
   if (reexecute && invocation.engine == nullptr) {
-    return tl::unexpected(ForwardVerify(*reader, invocation));
+    if (const auto numerics = RecordedNumerics(*reader)) {
+      return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
+    }
   }
   Verdict verdict;
   {

@@ -18,7 +18,7 @@ constexpr std::string_view kLabel = "verbatim.content.1";
 class StreamingDigest {
  public:
   StreamingDigest() : state_(XXH3_createState()) {
-    CHECK(state_ != nullptr);
+    VERBATIM_CHECK(state_ != nullptr);
     XXH3_128bits_reset(state_.get());
   }
 

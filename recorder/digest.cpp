@@ -59,8 +59,8 @@ class MessageBuffer {
 
 std::size_t CheckedTensorBytes(DType dtype, std::span<const std::int64_t> shape) {
   std::size_t byte_size = 0;
-  CHECK(TensorBytes(dtype, shape.data(), shape.size(), &byte_size),
-        "dtype {} or a dimension is out of range", static_cast<std::uint32_t>(dtype));
+  VERBATIM_CHECK(TensorBytes(dtype, shape.data(), shape.size(), &byte_size),
+                 "dtype {} or a dimension is out of range", static_cast<std::uint32_t>(dtype));
   return byte_size;
 }
 
@@ -95,8 +95,8 @@ Digest DigestTensor(const TensorView& tensor) {
 Digest DigestTensorFromChunks(DType dtype, std::span<const std::int64_t> shape,
                               std::span<const Digest> chunks) {
   const std::size_t chunk_count = DigestChunkCount(CheckedTensorBytes(dtype, shape));
-  CHECK(chunks.size() == chunk_count, "{} chunk digests where the shape asks for {}", chunks.size(),
-        chunk_count);
+  VERBATIM_CHECK(chunks.size() == chunk_count, "{} chunk digests where the shape asks for {}",
+                 chunks.size(), chunk_count);
   MessageBuffer message(DigestMessageBytes(shape.size(), chunk_count));
   std::uint8_t* out = PutHeader(dtype, shape, message.data());
   if (!chunks.empty()) std::memcpy(out, chunks.data(), chunks.size_bytes());

@@ -79,7 +79,7 @@ Status QueueRecorder::Push(SubnetRow&& subnet) {
   std::unique_lock lock(mutex_);
   has_room_.wait(lock, [this] { return error_ || queue_.size() < options_.queue_capacity; });
   if (error_) return tl::unexpected(*error_);
-  CHECK(!is_stopping_, "subnet {} finished after the recorder was closed", subnet.seq);
+  VERBATIM_CHECK(!is_stopping_, "subnet {} finished after the recorder was closed", subnet.seq);
   queue_.push_back({std::move(subnet), Clock::now()});
   // The writer wakes for the first subnet, to take its time, and for a whole batch.
   if (queue_.size() == 1 || queue_.size() == batch_max_) has_work_.notify_one();
@@ -131,7 +131,7 @@ void QueueRecorder::Stop() {
 
 Status QueueRecorder::Close(RunStatus status, const std::string& detail,
                             std::span<const EvaluationRow> evaluations) {
-  CHECK(thread_.joinable(), "the recorder was closed twice");
+  VERBATIM_CHECK(thread_.joinable(), "the recorder was closed twice");
   Stop();
   if (!error_ && !evaluations.empty()) {
     if (Status written = writer_->WriteEvaluations(evaluations); !written) Fail(written.error());
@@ -146,8 +146,9 @@ Status QueueRecorder::Close(RunStatus status, const std::string& detail,
 
 std::unique_ptr<Recorder> Recorder::Start(std::unique_ptr<RecordWriter> writer,
                                           const RecorderOptions& options) {
-  CHECK(writer != nullptr);
-  CHECK(options.queue_capacity > 0 && options.batch_max > 0 && options.commit_interval_ms >= 0);
+  VERBATIM_CHECK(writer != nullptr);
+  VERBATIM_CHECK(options.queue_capacity > 0 && options.batch_max > 0 &&
+                 options.commit_interval_ms >= 0);
   return std::make_unique<QueueRecorder>(std::move(writer), options);
 }
 

@@ -28,7 +28,7 @@ void SortByKey(std::vector<Row>& rows) {
 
 SubnetRow& SubnetAssembler::OpenSubnet(std::int64_t seq) {
   const auto found = open_.find(seq);
-  CHECK(found != open_.end(), "an event of subnet {}, which is not under way", seq);
+  VERBATIM_CHECK(found != open_.end(), "an event of subnet {}, which is not under way", seq);
   return found->second;
 }
 
@@ -40,7 +40,7 @@ void SubnetAssembler::OnSubnetStarted(std::int64_t seq, std::vector<std::uint16_
   subnet.samples = std::move(samples);
   const std::scoped_lock lock(mutex_);
   const bool is_new = open_.emplace(seq, std::move(subnet)).second;
-  CHECK(is_new, "subnet {} was started twice", seq);
+  VERBATIM_CHECK(is_new, "subnet {} was started twice", seq);
 }
 
 void SubnetAssembler::OnBatch(std::int64_t seq, const Digest& batch) {

@@ -15,7 +15,7 @@ Scheduler::Scheduler(const SearchSpace& space, const Partition& partition, const
       graph_(space),
       stages_(static_cast<std::size_t>(partition.stages())),
       layers_(space.layers().size()) {
-  CHECK(options.microbatches >= 1 && options.in_flight_max >= 1);
+  VERBATIM_CHECK(options.microbatches >= 1 && options.in_flight_max >= 1);
 }
 
 bool Scheduler::CanAdmit() const {
@@ -27,7 +27,7 @@ std::int64_t Scheduler::LowestUnfinished() const {
 }
 
 void Scheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices) {
-  CHECK(CanAdmit() && seq == admitted_, "seq {}, admitted {}", seq, admitted_);
+  VERBATIM_CHECK(CanAdmit() && seq == admitted_, "seq {}, admitted {}", seq, admitted_);
   ++admitted_;
   Subnet& subnet = subnets_[seq];
   subnet.choices = std::move(choices);
@@ -83,7 +83,7 @@ std::optional<Task> Scheduler::Next(int stage_index) {
   const std::optional<Task> task = policy_.Choose(view);
   if (!task) return std::nullopt;
   auto& ready = task->kind == TaskKind::kForward ? stage.forward : stage.backward;
-  CHECK(ready.erase(*task) == 1);
+  VERBATIM_CHECK(ready.erase(*task) == 1);
   return task;
 }
 

@@ -24,7 +24,7 @@ const char* ToString(RunStatus status) {
     case RunStatus::kFailed:
       return "failed";
   }
-  CHECK(false, "status {}", static_cast<int>(status));
+  VERBATIM_CHECK(false, "status {}", static_cast<int>(status));
 }
 
 const char* ToString(Phase phase) {
@@ -36,7 +36,7 @@ const char* ToString(Phase phase) {
     case Phase::kUpdate:
       return "update";
   }
-  CHECK(false, "phase {}", static_cast<int>(phase));
+  VERBATIM_CHECK(false, "phase {}", static_cast<int>(phase));
 }
 
 std::optional<RunStatus> RunStatusFromString(std::string_view text) {

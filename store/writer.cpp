@@ -183,7 +183,7 @@ class SqliteWriter final : public RecordWriter {
  private:
   template <typename Body>
   Status InTransaction(const Body& body) {
-    CHECK(database_ != nullptr, "the record {} is closed", path_.string());
+    VERBATIM_CHECK(database_ != nullptr, "the record {} is closed", path_.string());
     std::optional<Transaction> transaction;  // rolled back once the error has been looked at
     return AtSqliteBoundary(path_, Doing::kWriting, database_, [&]() -> Status {
       transaction.emplace(*database_, "BEGIN IMMEDIATE");
@@ -215,7 +215,7 @@ Status SqliteWriter::WriteSubnets(std::span<const SubnetRow> subnets) {
 }
 
 void SqliteWriter::InsertSubnet(const SubnetRow& subnet) {
-  CHECK(0 <= subnet.seq && subnet.seq <= kSeqMax, "seq {}", subnet.seq);
+  VERBATIM_CHECK(0 <= subnet.seq && subnet.seq <= kSeqMax, "seq {}", subnet.seq);
   const std::string choices = EncodeChoices(subnet.choices);
   const std::string samples = EncodeSamples(subnet.samples);
   Row(statements_->subnet)
@@ -258,8 +258,8 @@ void SqliteWriter::InsertAccesses(std::int64_t seq, std::span<const AccessRow> a
     const std::size_t count = is_group ? kAccessGroup : 1;
     Row row(is_group ? statements_->access_group : statements_->access);
     for (const AccessRow& access : accesses.first(count)) {
-      CHECK(layers_.contains(access.layer), "subnet {} used layer {}, which is not in the record",
-            seq, access.layer);
+      VERBATIM_CHECK(layers_.contains(access.layer),
+                     "subnet {} used layer {}, which is not in the record", seq, access.layer);
       BindAccess(row, seq, access);
     }
     row.Run();
@@ -286,7 +286,7 @@ Status SqliteWriter::Close(RunStatus status, const std::string& detail) {
 }
 
 Status SqliteWriter::WriteEnd(const std::string& status, const std::string& detail) {
-  CHECK(database_ != nullptr, "the record {} is closed", path_.string());
+  VERBATIM_CHECK(database_ != nullptr, "the record {} is closed", path_.string());
   return AtSqliteBoundary(path_, Doing::kWriting, database_, [&]() -> Status {
     // This commit takes all before it to the disk, even where a reader keeps the WAL in use.
     database_->exec("PRAGMA synchronous = FULL");

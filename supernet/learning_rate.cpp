@@ -27,7 +27,7 @@ double CosineRate(const LrSpec& lr, std::int64_t subnets, std::int64_t seq) {
 }  // namespace
 
 double LearningRate(const TrainingSpec& training, std::int64_t seq) {
-  CHECK(seq >= 0 && seq < training.subnets, "seq {} of {}", seq, training.subnets);
+  VERBATIM_CHECK(seq >= 0 && seq < training.subnets, "seq {} of {}", seq, training.subnets);
   const LrSpec& lr = training.lr;
   if (seq < lr.warmup) {
     return lr.base * static_cast<double>(seq + 1) / static_cast<double>(lr.warmup);
@@ -40,7 +40,7 @@ double LearningRate(const TrainingSpec& training, std::int64_t seq) {
     case LrKind::kCosine:
       return CosineRate(lr, training.subnets, seq);
   }
-  CHECK(false, "learning rate kind {}", static_cast<int>(lr.kind));
+  VERBATIM_CHECK(false, "learning rate kind {}", static_cast<int>(lr.kind));
 }
 
 }  // namespace verbatim

@@ -171,8 +171,8 @@ Result<std::vector<std::uint16_t>> ReadChoices(std::string_view text, const std:
 
 Choices ListSampler::Draw(std::int64_t seq) const {
   const auto entry = static_cast<std::size_t>(seq);
-  CHECK(seq >= 0 && (entry + 1) * blocks_ <= choices_.size(), "seq {} of {} choices", seq,
-        choices_.size());
+  VERBATIM_CHECK(seq >= 0 && (entry + 1) * blocks_ <= choices_.size(), "seq {} of {} choices", seq,
+                 choices_.size());
   const auto first = choices_.begin() + static_cast<std::ptrdiff_t>(entry * blocks_);
   return Choices(first, first + static_cast<std::ptrdiff_t>(blocks_));
 }

@@ -29,7 +29,8 @@ std::string Describe(const OperatorSpec& op) {
 
 Result<SearchSpace> SearchSpace::Build(const Spec& spec, ActivationShape input,
                                        std::int64_t classes) {
-  CHECK(input.channels >= 1 && classes >= 1, "input {}, {} classes", ToString(input), classes);
+  VERBATIM_CHECK(input.channels >= 1 && classes >= 1, "input {}, {} classes", ToString(input),
+                 classes);
   LayerBuilder builder(spec, input, classes);
   RETURN_IF_ERROR(builder.AddAll());
   SearchSpace space;
@@ -39,12 +40,14 @@ Result<SearchSpace> SearchSpace::Build(const Spec& spec, ActivationShape input,
 }
 
 const Layer& SearchSpace::LayerAt(int position, std::span<const std::uint16_t> choices) const {
-  CHECK(static_cast<int>(choices.size()) == blocks(), "{} choices for {} blocks", choices.size(),
-        blocks());
-  CHECK(position >= 0 && position < positions(), "position {} of {}", position, positions());
+  VERBATIM_CHECK(static_cast<int>(choices.size()) == blocks(), "{} choices for {} blocks",
+                 choices.size(), blocks());
+  VERBATIM_CHECK(position >= 0 && position < positions(), "position {} of {}", position,
+                 positions());
   const bool single = position == 0 || position == positions() - 1;
   const int candidate = single ? 0 : choices[static_cast<std::size_t>(position) - 1];
-  CHECK(candidate < candidates(position), "candidate {} at position {}", candidate, position);
+  VERBATIM_CHECK(candidate < candidates(position), "candidate {} at position {}", candidate,
+                 position);
   return layers_[static_cast<std::size_t>(first_layer_[static_cast<std::size_t>(position)] +
                                           candidate)];
 }

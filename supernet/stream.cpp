@@ -69,8 +69,8 @@ std::vector<std::uint32_t> DrawSamples(std::span<const std::uint32_t> pool, std:
                                        const RandomKey& key) {
   const auto wanted = static_cast<std::uint32_t>(count);
   const auto size = static_cast<std::uint32_t>(pool.size());
-  CHECK(count >= 0 && wanted == count && size == pool.size() && wanted <= size, "{} of {} samples",
-        count, pool.size());
+  VERBATIM_CHECK(count >= 0 && wanted == count && size == pool.size() && wanted <= size,
+                 "{} of {} samples", count, pool.size());
   // A Fisher–Yates shuffle over places: those not named here still hold their own number. Place i
   // is never looked at again after step i, so that only place j need be kept.
   std::unordered_map<std::uint32_t, std::uint32_t> moved;

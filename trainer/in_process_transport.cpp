@@ -7,14 +7,15 @@ namespace verbatim {
 void InProcessTransport::Send(int stage, const Task& task, at::Tensor tensor) {
   Mailbox& mailbox = mailboxes_[stage];
   const std::lock_guard lock(mailbox.mutex);
-  CHECK(mailbox.tensors.emplace(task, std::move(tensor)).second, "subnet {} sent twice", task.seq);
+  VERBATIM_CHECK(mailbox.tensors.emplace(task, std::move(tensor)).second, "subnet {} sent twice",
+                 task.seq);
 }
 
 at::Tensor InProcessTransport::Receive(int stage, const Task& task) {
   Mailbox& mailbox = mailboxes_[stage];
   const std::lock_guard lock(mailbox.mutex);
   auto node = mailbox.tensors.extract(task);
-  CHECK(!node.empty(), "nothing arrived on stage {} for subnet {}", stage, task.seq);
+  VERBATIM_CHECK(!node.empty(), "nothing arrived on stage {} for subnet {}", stage, task.seq);
   return std::move(node.mapped());
 }
 

@@ -29,7 +29,7 @@ std::vector<const char*> StateNames(const OptimizerSpec& optimizer) {
     case OptimizerKind::kAdamW:
       return {"exp_avg", "exp_avg_sq"};
   }
-  CHECK(false, "optimizer {}", static_cast<int>(optimizer.kind));
+  VERBATIM_CHECK(false, "optimizer {}", static_cast<int>(optimizer.kind));
 }
 
 void FillKaimingUniform(const RandomKey& key, at::Tensor& tensor) {

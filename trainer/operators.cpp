@@ -107,7 +107,7 @@ at::Tensor ApplyOperator(const Layer& layer, const at::Tensor& x, LayerTensors& 
       return tensors.Linear(tensors.Dropout(features, op.dropout));
     }
   }
-  CHECK(false, "operator {}", static_cast<int>(op.kind));
+  VERBATIM_CHECK(false, "operator {}", static_cast<int>(op.kind));
 }
 
 }  // namespace

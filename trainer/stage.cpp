@@ -151,7 +151,7 @@ void Stage::Update(SubnetRun& subnet, OpenSubnet& open) {
     state.version = subnet.seq;
     ReportAccess(subnet, layer, access, layer_gradients);
   }
-  CHECK(gradients.empty(), "{} gradients left over", gradients.size());
+  VERBATIM_CHECK(gradients.empty(), "{} gradients left over", gradients.size());
   if (IsLast()) subnet.batch = {};
   const auto last = static_cast<std::int32_t>(context_.spec.training.microbatches - 1);
   ReportActivity(Task{TaskKind::kBackward, subnet.seq, last}, Phase::kUpdate, begin_ns);

@@ -32,7 +32,7 @@ DType ToDType(at::ScalarType type) {
     case at::kBool:
       return DType::kBool;
     default:
-      CHECK(false, "no digest is defined for tensors of type {}", c10::toString(type));
+      VERBATIM_CHECK(false, "no digest is defined for tensors of type {}", c10::toString(type));
   }
 }
 
@@ -62,7 +62,7 @@ Digest TensorDigest(const at::Tensor& tensor) {
 #ifdef VERBATIM_CUDA_ENABLED
   if (contiguous.is_cuda()) return CudaTensorDigest(contiguous);
 #endif
-  CHECK(contiguous.is_cpu(), "this build digests tensors of the CPU only");
+  VERBATIM_CHECK(contiguous.is_cpu(), "this build digests tensors of the CPU only");
   const at::IntArrayRef sizes = contiguous.sizes();
   return DigestTensor(TensorView{ToDType(contiguous.scalar_type()),
                                  {sizes.data(), sizes.size()},

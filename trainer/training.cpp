@@ -154,7 +154,8 @@ class Pipeline {
     if (!failure_.empty()) return {RunStatus::kFailed, failure_, finished_};
     if (bad_loss_) {
       return {RunStatus::kFailed,
-              fmt::format("the loss of subnet {} is {}", bad_loss_->first, bad_loss_->second),
+              fmt::format("the loss of subnet {} is {}", bad_loss_->first,
+                          std::isnan(bad_loss_->second) ? "NaN" : "infinite"),
               finished_};
     }
     if (finished_ < planned) {

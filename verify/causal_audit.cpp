@@ -17,10 +17,11 @@ void CausalAudit::Check(CausalViolation::Kind kind, std::int64_t seq, const Acce
 }
 
 void CausalAudit::Visit(const SubnetRow& subnet) {
-  CHECK(subnet.seq == subnets_, "subnet {} after {} subnets", subnet.seq, subnets_);
+  VERBATIM_CHECK(subnet.seq == subnets_, "subnet {} after {} subnets", subnet.seq, subnets_);
   const std::int64_t violations_before = violations_;
   for (const AccessRow& access : subnet.accesses) {
-    CHECK(static_cast<std::size_t>(access.layer) < last_user_.size(), "layer {}", access.layer);
+    VERBATIM_CHECK(static_cast<std::size_t>(access.layer) < last_user_.size(), "layer {}",
+                   access.layer);
     Check(CausalViolation::Kind::kRead, subnet.seq, access, access.read_seq);
     Check(CausalViolation::Kind::kBase, subnet.seq, access, access.base_seq);
     last_user_[access.layer] = subnet.seq;

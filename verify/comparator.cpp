@@ -42,6 +42,16 @@ std::optional<Difference> CompareLayerRows(const LayerRow& recorded, const Layer
   return difference;
 }
 
+/// Whether a number that differs may be the doing of a later subnet that broke causality: while the
+/// two were in flight together it may have written what the earlier one was still using, such as
+/// running statistics, and versions are observed only once per access.
+bool MayFollowFrom(const Difference& violation, const Difference& difference,
+                   std::int64_t in_flight) {
+  return violation.kind == DifferenceClass::kSchedule && violation.seq && difference.seq &&
+         difference.kind == DifferenceClass::kComputation &&
+         *violation.seq - *difference.seq <= in_flight;
+}
+
 }  // namespace
 
 bool IsNumericKey(std::string_view key) {
@@ -190,6 +200,17 @@ void Comparator::OnEvaluations(const std::vector<EvaluationRow>& evaluations) {
   Report(std::move(difference));
 }
 
+void Comparator::AddFirst(Verdict& verdict) const {
+  const std::optional<Difference> found = verdict.first_difference;
+  verdict.first_difference = found && !IsEarlier(*difference_, *found) ? found : difference_;
+  Difference& first = *verdict.first_difference;
+  if (!found || !MayFollowFrom(*found, first, verdict.run.in_flight)) return;
+  first.kind = DifferenceClass::kSchedule;
+  first.cause =
+      fmt::format("subnets that were in flight together broke causality: {}", found->cause);
+  first.next_command = found->next_command;
+}
+
 void Comparator::AddTo(Verdict& verdict) const {
   Check check = PassedCheck(kCheckReexecution);
   check.detail = fmt::format("{} equal to the sequential reference",
@@ -197,9 +218,7 @@ void Comparator::AddTo(Verdict& verdict) const {
   if (evaluations_equal_) check.detail += ", and the evaluations";
   if (difference_) {
     AddProblem(check, fmt::format("{} differs: {}", difference_->what, difference_->cause));
-    if (!verdict.first_difference || IsEarlier(*difference_, *verdict.first_difference)) {
-      verdict.first_difference = difference_;
-    }
+    AddFirst(verdict);
   }
   verdict.reexecuted = true;
   verdict.counts.subnets_reexecuted = subnets_equal_;

@@ -59,6 +59,7 @@ class Comparator : public ReexecutionSink {
 
   void Report(Difference difference);
   std::string EnvironmentCause() const;
+  void AddFirst(Verdict& verdict) const;
 
   const RecordReader* reader_;
   std::string record_;

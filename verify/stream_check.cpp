@@ -71,7 +71,7 @@ std::span<const std::uint16_t> StreamCheck::Draw(RandomPurpose purpose, std::int
 
 std::optional<Difference> StreamCheck::CompareSubnet(std::int64_t seq,
                                                      std::span<const std::uint16_t> choices) {
-  CHECK(obstacle_.empty(), "{}", obstacle_);
+  VERBATIM_CHECK(obstacle_.empty(), "{}", obstacle_);
   const auto blocks = static_cast<std::size_t>(table_.blocks());
   const auto expected =
       spec_.sampler.kind == SamplerKind::kList

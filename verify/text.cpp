@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 
 namespace verbatim {
 
@@ -25,8 +26,12 @@ float LossFromBits(std::uint32_t loss_bits) {
   return std::bit_cast<float>(loss_bits);
 }
 
+std::string FormatNumber(double value, int digits) {
+  return std::isnan(value) ? "NaN" : fmt::format("{:.{}g}", value, digits);
+}
+
 std::string FormatLoss(std::uint32_t loss_bits) {
-  return fmt::format("{:.9g} (bits 0x{:08x})", LossFromBits(loss_bits), loss_bits);
+  return fmt::format("{} (bits 0x{:08x})", FormatNumber(LossFromBits(loss_bits), 9), loss_bits);
 }
 
 std::string FormatVersion(std::int64_t seq) {

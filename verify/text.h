@@ -13,6 +13,8 @@ std::string FormatCount(std::int64_t count);
 std::string FormatCount(std::int64_t count, std::string_view one, std::string_view many);
 /// "2.30258512 (bits 0x40135d8e)": nine significant digits name a float32 uniquely, but not a NaN.
 std::string FormatLoss(std::uint32_t loss_bits);
+/// A number with that many significant digits; "NaN" whatever its sign bit.
+std::string FormatNumber(double value, int digits);
 /// The float32 with these bits.
 float LossFromBits(std::uint32_t loss_bits);
 /// "version 7" for what subnet 7 wrote, "the initial weights" for -1.

@@ -99,10 +99,10 @@ class CommandTest : public testing::Test {
   std::string WriteRecord(const SampleRun& sample, const std::string& name = "run.db") const {
     auto writer = RecordWriter::Create(Path(name), sample.run, sample.environment, sample.layers,
                                        /*overwrite=*/false);
-    CHECK(writer.has_value(), "{}", writer.error().message);
-    CHECK((*writer)->WriteSubnets(sample.subnets).has_value());
-    CHECK((*writer)->WriteEvaluations(sample.evaluations).has_value());
-    CHECK((*writer)->Close(sample.run.status, sample.run.status_detail).has_value());
+    VERBATIM_CHECK(writer.has_value(), "{}", writer.error().message);
+    VERBATIM_CHECK((*writer)->WriteSubnets(sample.subnets).has_value());
+    VERBATIM_CHECK((*writer)->WriteEvaluations(sample.evaluations).has_value());
+    VERBATIM_CHECK((*writer)->Close(sample.run.status, sample.run.status_detail).has_value());
     return Path(name);
   }
 

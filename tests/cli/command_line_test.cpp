@@ -57,6 +57,24 @@ TEST_F(CommandTest, NoSubcommandShowsHelpAsWrongUsage) {
   EXPECT_THAT(result.err, HasSubstr("verify"));
 }
 
+TEST_F(CommandTest, CountsHaveLimitsThatAreNamed) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--stages", "0"}, "'0' is no whole number from 1 to 1,048,576"},
+      {{"--in-flight", "-1"}, "'-1' is no whole number from 1 to 4,294,967,295"},
+      {{"--threads-per-stage", "1025"}, "'1025' is no whole number from 1 to 1,024"},
+      {{"--subnets", "4294967296"}, "'4294967296' is no whole number from 1 to 4,294,967,295"},
+      {{"--subnets", "1.5"}, "'1.5' is no whole number from 1 to 4,294,967,295"},
+      {{"--subnets", "99999999999999999999"}, "'99999999999999999999' is no whole number"},
+  };
+  for (const auto& [options, message] : cases) {
+    std::vector<std::string> arguments = {"train", "spec.json", "-o", "run.db"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const CommandResult result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 2) << options[0];
+    EXPECT_THAT(result.err, HasSubstr(options[0] + ": " + message));
+  }
+}
+
 TEST_F(CommandTest, WrongUsageGivesExitCode2) {
   const std::vector<std::vector<std::string>> cases = {
       {"verify"},

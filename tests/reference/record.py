@@ -28,8 +28,8 @@ def _open(path):
 
 def read_spec(path):
     """(the record's effective spec as a JSON document, the folder its paths are relative to)"""
-    row = _open(path).execute("SELECT spec, spec_folder FROM run").fetchone()
-    return json.loads(row["spec"]), row["spec_folder"]
+    row = _open(path).execute("SELECT spec_json, spec_folder FROM run").fetchone()
+    return json.loads(row["spec_json"]), row["spec_folder"]
 
 
 def _hex(value):
@@ -43,14 +43,17 @@ def expect(place, recorded, computed):
 
 # Every query on a record. The tables are those of docs/format.md section 2.
 QUERIES = {
-    "data": "SELECT data_digest FROM run",
-    "layers": "SELECT layer, name, position, initial FROM layers ORDER BY layer",
-    "subnets": "SELECT seq, choices, samples, batch, loss FROM subnets ORDER BY seq",
-    "accesses": "SELECT layer, read_seq, base_seq, weights, optimizer, gradients FROM accesses "
-                "WHERE seq = ? ORDER BY layer",
+    "data": "SELECT dataset_digest FROM run",
+    "layers": "SELECT layer, name, position, initial_digest AS initial FROM layers ORDER BY layer",
+    "subnets": "SELECT seq, choices, samples, batch_digest AS batch, loss_bits AS loss "
+               "FROM subnets ORDER BY seq",
+    "accesses": "SELECT layer, read_seq, coalesce(base_seq, read_seq) AS base_seq, weights, "
+                "optimizer_state AS optimizer, gradients FROM accesses "
+                "WHERE access >= ? << 20 AND access < (? + 1) << 20 ORDER BY access",
     "activations": "SELECT position, microbatch, digest FROM activations WHERE seq = ? "
                    "ORDER BY microbatch, position",
-    "evaluations": "SELECT number, choices, correct, samples FROM evaluations ORDER BY number",
+    "evaluations": "SELECT evaluation AS number, choices, correct, total AS samples "
+                   "FROM evaluations ORDER BY evaluation",
 }
 
 
@@ -79,8 +82,7 @@ def _compare_accesses(subnet, rows, level):
         place = f"subnet {subnet.seq}, layer {access.name}"
         expect(f"{place}, layer id", row["layer"], access.layer)
         for column in ("read_seq", "base_seq"):
-            value = -1 if row[column] is None else row[column]
-            expect(f"{place}, {column}", value, access.read_seq)
+            expect(f"{place}, {column}", row[column], access.read_seq)
         columns = {"losses": [], "weights": ["weights", "optimizer"],
                    "full": ["gradients", "weights", "optimizer"]}[level]
         for column in columns:
@@ -107,7 +109,7 @@ def _compare_subnet(reference, database, row):
     if level == "full":
         _compare_activations(subnet, database.execute(QUERIES["activations"], [seq]).fetchall())
     expect(f"{place}, loss bits", f"{row['loss'] & 0xFFFFFFFF:08x}", subnet.loss)
-    _compare_accesses(subnet, database.execute(QUERIES["accesses"], [seq]).fetchall(), level)
+    _compare_accesses(subnet, database.execute(QUERIES["accesses"], [seq, seq]).fetchall(), level)
     return len(subnet.accesses)
 
 

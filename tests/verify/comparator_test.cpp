@@ -30,9 +30,9 @@ void Play(const SampleRun& here, Comparator& comparator) {
 std::optional<Difference> Compare(const SampleRun& recorded, const SampleRun& here) {
   const SampleReader reader(recorded);
   auto comparator = Comparator::Create(reader, "run.db");
-  CHECK(comparator.has_value(), "{}", comparator.error().message);
+  VERBATIM_CHECK(comparator.has_value(), "{}", comparator.error().message);
   Play(here, *comparator);
-  CHECK(comparator->status().has_value(), "{}", comparator->status().error().message);
+  VERBATIM_CHECK(comparator->status().has_value(), "{}", comparator->status().error().message);
   return comparator->difference();
 }
 
@@ -245,6 +245,25 @@ TEST(Comparator, ReportsARecordThatCannotBeReadOn) {
   ASSERT_FALSE(comparator->status().has_value());
   EXPECT_EQ(comparator->status().error().kind, ErrorKind::kBadInput);
   EXPECT_EQ(comparator->subnets_equal(), 2);
+}
+
+TEST(Comparator, BlamesABrokenScheduleForWhatItMayHaveChangedBefore) {
+  const SampleRun here = MakeSampleRun();
+  for (const auto& [in_flight, kind] :
+       {std::pair(4, DifferenceClass::kSchedule), std::pair(3, DifferenceClass::kComputation)}) {
+    SampleRun recorded = here;
+    recorded.run.in_flight = in_flight;
+    recorded.subnets[2].loss_bits ^= 1;
+    Last(recorded, 6).read_seq = 0;
+    const SampleReader reader(recorded);
+    Verdict verdict = ExamineRecord(reader, "run.db");
+    auto comparator = Comparator::Create(reader, "run.db");
+    ASSERT_TRUE(comparator.has_value());
+    Play(here, *comparator);
+    comparator->AddTo(verdict);
+    EXPECT_EQ(verdict.first_difference->seq, 2);
+    EXPECT_EQ(verdict.first_difference->kind, kind) << in_flight;
+  }
 }
 
 TEST(Comparator, KeepsTheEarlierDifferenceInAVerdict) {

@@ -20,7 +20,7 @@ const Check& Find(const Verdict& verdict, const std::string& name) {
   for (const Check& check : verdict.checks) {
     if (check.name == name) return check;
   }
-  CHECK(false, "no check {}", name);
+  VERBATIM_CHECK(false, "no check {}", name);
 }
 
 Verdict Examine(const SampleRun& sample) {
@@ -221,7 +221,7 @@ class ExamineList : public testing::Test {
     sample_.run.spec_folder = folder_;
     const std::string uniform = "\"sampler\":{\"kind\":\"uniform\"}";
     const auto place = sample_.run.spec_json.find(uniform);
-    CHECK(place != std::string::npos, "{}", sample_.run.spec_json);
+    VERBATIM_CHECK(place != std::string::npos, "{}", sample_.run.spec_json);
     sample_.run.spec_json.replace(place, uniform.size(),
                                   R"("sampler":{"file":"list.jsonl","kind":"list"})");
     WriteList();

@@ -46,7 +46,7 @@ inline const char* SampleSpecText() {
 
 inline Spec SampleSpec() {
   const auto spec = ParseSpec(SampleSpecText(), "sample.json");
-  CHECK(spec.has_value(), "{}", spec.error().message);
+  VERBATIM_CHECK(spec.has_value(), "{}", spec.error().message);
   return *spec;
 }
 
@@ -101,7 +101,7 @@ inline SubnetRow SampleSubnet(const SearchSpace& space, const std::vector<Subnet
 inline SampleRun MakeSampleRun(const std::string& level = "weights") {
   const Spec spec = SampleSpec();
   const auto space = SearchSpace::Build(spec, {4, 0, 0}, 3);
-  CHECK(space.has_value(), "{}", space.error().message);
+  VERBATIM_CHECK(space.has_value(), "{}", space.error().message);
   SampleRun sample;
   sample.run = {"0.1.0",
                 SpecToJson(spec),

@@ -89,8 +89,8 @@ Result<ImageSet> ReadFromFolder(const DataFolder& folder, const std::vector<std:
 }  // namespace
 
 Result<ImageSet> ReadCifar(const std::vector<std::filesystem::path>& files, std::int64_t classes) {
-  CHECK(classes == 10 || classes == 100, "classes = {}", classes);
-  CHECK(!files.empty());
+  VERBATIM_CHECK(classes == 10 || classes == 100, "classes = {}", classes);
+  VERBATIM_CHECK(!files.empty());
   ImageSet set{.channels = kChannels, .height = kSide, .width = kSide, .classes = classes};
   for (const auto& file : files) RETURN_IF_ERROR(AppendFile(file, set));
   return set;

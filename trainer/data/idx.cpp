@@ -134,7 +134,7 @@ Result<ImageSet> ReadTest(const DataFolder& folder, const ImageSet& train) {
 
 Result<ImageSet> ReadIdx(const std::filesystem::path& images, const std::filesystem::path& labels,
                          std::optional<std::int64_t> classes) {
-  CHECK(!classes || (*classes >= 2 && *classes <= kMaxClasses), "classes = {}", *classes);
+  VERBATIM_CHECK(!classes || (*classes >= 2 && *classes <= kMaxClasses), "classes = {}", *classes);
   ASSIGN_OR_RETURN(ImageSet set, ReadImages(images));
   const std::size_t count = set.pixels.size() / static_cast<std::size_t>(set.image_size());
   ASSIGN_OR_RETURN(set.labels, ReadLabels(labels, count, images));

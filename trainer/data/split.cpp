@@ -11,7 +11,7 @@
 namespace verbatim {
 
 Split SplitHeldOut(std::uint32_t size, double fraction, std::uint64_t seed) {
-  CHECK(fraction >= 0.0 && fraction < 1.0, "fraction = {}", fraction);
+  VERBATIM_CHECK(fraction >= 0.0 && fraction < 1.0, "fraction = {}", fraction);
   std::vector<std::uint32_t> order(size);
   std::iota(order.begin(), order.end(), 0u);
   KeyedRandom random(RandomKey{seed, RandomPurpose::kSplit});

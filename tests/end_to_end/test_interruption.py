@@ -1,0 +1,193 @@
+"""A run that ends early leaves a sound record of what it did."""
+
+import contextlib
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+import unittest
+
+from harness import (SUBNETS, TIMEOUT_S, EndToEndTest, command, content_digest, environment, query,
+                     run)
+
+LONG = 100_000
+
+
+class Interruption(EndToEndTest):
+    @contextlib.contextmanager
+    def training(self, record, *options, subnets=8):
+        """A long run under way, with at least `subnets` subnets committed."""
+        arguments = ["train", self.write_spec(), "-o", record, "--subnets", LONG, *options]
+        process = subprocess.Popen(command(arguments), env=environment(), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            self.await_subnets(process, record, subnets)
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def await_subnets(self, process, record, subnets):
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.committed(record) < subnets:
+            self.assertLess(time.monotonic(), deadline, "nothing was committed")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.02)
+                self.fail(f"training ended early: {process.communicate()}")
+
+    def committed(self, record):
+        try:
+            database = sqlite3.connect(f"file:{record}?mode=ro", uri=True)
+        except sqlite3.OperationalError:
+            return 0
+        with contextlib.closing(database), contextlib.suppress(sqlite3.OperationalError):
+            return database.execute("SELECT count(*) FROM subnets").fetchone()[0]
+        return 0
+
+    def end(self, process, number):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        return process.returncode, out, err
+
+    def check_prefix(self, record, *parts):
+        """The record verifies as far as it goes and says that it is not whole."""
+        result = self.verify(record, says=(*parts, "This verdict is about what is recorded.",
+                                           "intact and causal"))
+        self.verify(record, "--reexecute", "8", says="the first 8 equal")
+        return result
+
+    def test_interrupt(self):
+        """SIGINT and SIGTERM finish the subnets in flight; a new run needs --force."""
+        record = self.folder / "run.db"
+        with self.training(record, "--stages", "2") as process:
+            code, out, err = self.end(process, signal.SIGINT)
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("stopped on request after", out)
+        status, finished = query(record, "SELECT status, (SELECT count(*) FROM subnets) FROM run")[0]
+        self.assertEqual(status, "interrupted")
+        self.assertEqual(query(record, "SELECT max(seq) FROM subnets"), [(finished - 1,)])
+        self.check_prefix(record, f"The run was interrupted after {finished:,} of 100,000 subnets")
+        self.expect(run("show", record), 0, out="interrupted after")
+        self.refuse(["train", self.write_spec(), "-o", record], 2, "--force")
+        self.train("--force")
+        self.verify(record, says=f"{SUBNETS} of {SUBNETS} subnets")
+
+    def test_terminate(self):
+        record = self.folder / "run.db"
+        with self.training(record) as process:
+            self.assertEqual(self.end(process, signal.SIGTERM)[0], 0)
+        self.assertEqual(query(record, "SELECT status FROM run"), [("interrupted",)])
+
+    def test_kill(self):
+        """What was committed survives SIGKILL, and can be read where it lies."""
+        record = self.folder / "run.db"
+        with self.training(record, "--stages", "2") as process:
+            self.assertEqual(self.end(process, signal.SIGKILL)[0], -signal.SIGKILL)
+        self.expect(run("show", record), 0, out="never closed (still running, or killed)")
+        self.check_prefix(record, "The run was never closed (still running, or killed)")
+        self.expect(run("show", record, "--subnet", "3"), 0)
+        self.train("--force")
+        self.verify(record, says=f"{SUBNETS} of {SUBNETS} subnets")
+
+    def test_verify_while_training(self):
+        """A record can be read and verified while it is written."""
+        record = self.folder / "run.db"
+        with self.training(record) as process:
+            self.verify(record, says=("passed   causality", "never closed"))
+            self.expect(run("show", record), 0)
+            self.assertIsNone(process.poll())
+            self.assertEqual(self.end(process, signal.SIGINT)[0], 0)
+        self.verify(record, says="was interrupted after")
+
+    def test_killed_record_without_its_log(self):
+        """The -wal belongs to the record: without it the file alone is an older, sound state."""
+        record = self.folder / "run.db"
+        with self.training(record) as process:
+            self.end(process, signal.SIGKILL)
+        alone = self.folder / "alone.db"
+        shutil.copyfile(record, alone)
+        self.verify(alone, says="never closed")
+
+
+class LimitedDisk(EndToEndTest):
+    """A size limit of the process stands for the full disk: it needs no disk to fill."""
+
+    def limited(self, limit_bytes, *arguments):
+        def limit():
+            # Python restores SIGXFSZ's default for its children, which would end them.
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+        return run(*arguments, preexec_fn=limit)
+
+    def test_full_during_training(self):
+        """Training stops with exit code 4; what was committed opens and verifies."""
+        record = self.folder / "run.db"
+        result = self.limited(250_000, "train", self.write_spec(), "-o", record, "--subnets", LONG,
+                              "--stages", "2")
+        self.expect(result, 4, err=("verbatim: error: ", str(record), "size limit",
+                                    "what was committed stays readable"))
+        self.assertGreater(query(record, "SELECT count(*) FROM subnets")[0][0], 7)
+        self.verify(record, says=("intact and causal", "This verdict is about what is recorded."))
+        self.verify(record, "--reexecute", "8", says="the first 8 equal")
+
+    def test_full_at_start(self):
+        """No half-made record is left behind."""
+        self.expect(self.limited(1000, "train", self.write_spec(), "-o", self.folder / "run.db"), 4,
+                    err="verbatim: error: ")
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["spec.json"])
+
+    def test_report_that_does_not_fit(self):
+        record = self.train("--subnets", "2")
+        report = self.folder / "report.json"
+        self.expect(self.limited(100, "verify", record, "--format", "json", "-o", report), 4,
+                    err=f"{report} cannot be written")
+        self.expect(run("verify", record, "-o", "/dev/full"), 4, err="/dev/full cannot be written")
+
+    def test_full_standard_output(self):
+        record = self.train("--subnets", "2")
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(command(["show", record]), stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=TIMEOUT_S, check=False)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("standard output cannot be written", done.stderr)
+
+
+class NotANumber(EndToEndTest):
+    """A learning rate that no weights survive."""
+
+    CHANGES = {"training.lr.base": 3e38}
+
+    def test_run_stops_and_keeps_the_loss(self):
+        record = self.folder / "run.db"
+        result = run("train", self.write_spec(self.CHANGES), "-o", record, "--stages", "2")
+        self.expect(result, 4, err=("the run failed after", "the loss of subnet",
+                                    f"verbatim show {record}"))
+        seq = int(result.err.split("the loss of subnet ")[1].split()[0])
+        bits = query(record, "SELECT loss_bits FROM subnets WHERE seq = ?", seq)[0][0]
+        self.assertEqual(bits >> 23 & 0xff, 0xff, "the exponent of infinities and NaNs")
+        self.assertEqual(query(record, "SELECT status FROM run"), [("failed",)])
+        self.expect(run("show", record), 0, out=f"the loss of subnet {seq}")
+        self.verify(record, says=("The run failed after", f"the loss of subnet {seq}"))
+        self.verify(record, "--reexecute", "all", says="equal to the sequential reference")
+
+    def test_going_on(self):
+        """NaNs are compared by their bits, so they can be equal."""
+        record = self.train("--no-stop-on-nan", "--stages", "3", spec=self.write_spec(self.CHANGES))
+        self.assertGreater(query(record, "SELECT count(*) FROM subnets "
+                                         "WHERE loss_bits & 0x7fffffff > 0x7f800000")[0][0], 0)
+        self.verify(record, "--reexecute", "all",
+                    says=("NaN", f"{SUBNETS} subnets equal", "equal to the sequential reference"))
+        self.assertEqual(len(content_digest(record)), 32)
+        loss = run("show", record, "--format", "json").json()["loss"]
+        self.assertIsNone(loss["last"]["value"])
+
+    def test_names_it_a_nan(self):
+        """Not "-nan", which is how C prints the sign bit of something without a sign."""
+        result = run("train", self.write_spec(self.CHANGES), "-o", self.folder / "run.db")
+        self.assertNotIn("-nan", result.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+"""Whatever is changed in a record is found, and named for what it is."""
+
+import json
+import unittest
+
+from harness import (EndToEndTest, access_key, copy_record, idx_bytes, query, recorded, run,
+                     tamper)
+
+LAYOUT = ("--stages", "2")
+
+
+class Tampering(EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        self.record = copy_record(self, *LAYOUT)
+
+    def used_layer(self, seq):
+        """A versioned layer that subnet `seq` uses in some block: (id, name)."""
+        return query(self.record, "SELECT layer, name FROM accesses JOIN layers USING (layer) "
+                                  "WHERE seq = ? AND position BETWEEN 1 AND 6", seq)[-1]
+
+    def first_difference(self, *options, code=1):
+        return self.verify(self.record, "--format", "json", *options, code=code).json()[
+            "first_difference"]
+
+    def test_untouched_copy_is_intact(self):
+        self.verify(self.record, says="intact and causal")
+
+    def test_weights(self):
+        """Causality cannot see it; re-execution says where, and that the inputs were equal."""
+        layer, name = self.used_layer(5)
+        tamper(self.record, ("UPDATE accesses SET weights = zeroblob(16) WHERE access = ?",
+                             access_key(5, layer)))
+        self.verify(self.record, says="intact and causal")
+        self.verify(self.record, "--reexecute", "all", code=1, says=(
+            "passed   causality", "FAILED   re-execution",
+            f"First difference: subnet 5, layer {name}, update, computation",
+            "recorded  00000000", "5 subnets equal to the sequential reference",
+            f"next      verbatim show {self.record} --subnet 5"))
+        self.verify(self.record, "--reexecute", "5", says="the first 5 equal")
+
+    def test_loss(self):
+        tamper(self.record, "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 4")
+        difference = self.first_difference("--reexecute", "all")
+        self.assertEqual((difference["class"], difference["subnet"], difference["what"]),
+                         ("computation", 4, "loss"))
+
+    def test_samples(self):
+        """Two samples of one batch swapped: the same set in another order."""
+        samples = query(self.record, "SELECT samples FROM subnets WHERE seq = 3")[0][0]
+        tamper(self.record, ("UPDATE subnets SET samples = ? WHERE seq = 3",
+                             samples[4:8] + samples[:4] + samples[8:]))
+        difference = self.first_difference("--reexecute", "all")
+        self.assertEqual((difference["class"], difference["subnet"]), ("sample order", 3))
+
+    def test_batch_digest(self):
+        tamper(self.record, "UPDATE subnets SET batch_digest = zeroblob(16) WHERE seq = 3")
+        difference = self.first_difference("--reexecute", "all")
+        self.assertEqual((difference["class"], difference["subnet"]), ("batch bytes", 3))
+
+    def test_initial_weights(self):
+        tamper(self.record, "UPDATE layers SET initial_digest = zeroblob(16) WHERE name = 'head'")
+        difference = self.first_difference("--reexecute", "all")
+        self.assertEqual((difference["class"], difference["subnet"], difference["layer_name"]),
+                         ("initial weights", None, "head"))
+
+    def test_seed(self):
+        """Without re-execution the stream differs; with it, the initial weights before that."""
+        tamper(self.record, "UPDATE run SET spec_json = json_set(spec_json, '$.seed', 8)")
+        self.assertEqual(self.first_difference()["class"], "spec")
+        difference = self.first_difference("--reexecute", "all")
+        self.assertEqual((difference["class"], difference["subnet"]), ("initial weights", None))
+
+    def test_read_version(self):
+        """An access that saw the initial weights where its predecessor's version was due."""
+        tamper(self.record, ("UPDATE accesses SET read_seq = -1, base_seq = 8 WHERE access = ?",
+                             access_key(9, 0)))
+        self.verify(self.record, code=1, says=(
+            "First difference: subnet 9, layer stem, forward, schedule",
+            "recorded  the initial weights", "expected  version 8"))
+
+    def test_choices_that_accesses_contradict(self):
+        layer, name = self.used_layer(6)
+        position, candidate = query(self.record, "SELECT position, candidate FROM layers "
+                                                 "WHERE layer = ?", layer)[0]
+        choices = json.loads(query(self.record, "SELECT choices FROM subnets WHERE seq = 6")[0][0])
+        self.assertEqual(choices[position - 1], candidate)
+        choices[position - 1] = 1 - candidate
+        tamper(self.record, ("UPDATE subnets SET choices = ? WHERE seq = 6",
+                             json.dumps(choices, separators=(",", ":"))))
+        self.verify(self.record, code=3, says=("FAILED   subnets", "subnet 6", name.split(".")[0],
+                                               "the record is damaged"))
+
+    def test_choices_and_accesses_together(self):
+        """Consistent with itself, but not what the sampler draws."""
+        last = max(seq for (seq,) in query(self.record, "SELECT seq FROM subnets"))
+        layer, name = self.used_layer(last)
+        block, candidate = map(int, name.removeprefix("block").split("."))
+        other = layer + 1 - 2 * candidate
+        earlier = query(self.record, "SELECT coalesce(max(seq), -1) FROM accesses WHERE layer = ?",
+                        other)[0][0]
+        tamper(self.record,
+               ("UPDATE subnets SET choices = json_set(choices, ?, ?) WHERE seq = ?",
+                f"$[{block}]", 1 - candidate, last),
+               ("UPDATE accesses SET access = ?, read_seq = ?, base_seq = NULL WHERE access = ?",
+                access_key(last, other), earlier, access_key(last, layer)))
+        self.verify(self.record, code=1, says=(
+            "FAILED   stream", f"subnet {last}, layer block{block}.{1 - candidate}, spec",
+            f"expected  {name}"))
+
+    def test_deleted_access(self):
+        layer, name = self.used_layer(7)
+        tamper(self.record, ("DELETE FROM accesses WHERE access = ?", access_key(7, layer)))
+        self.verify(self.record, code=3,
+                    says=("FAILED   subnets", f"subnet 7 has no access of {name}"))
+
+    def test_deleted_subnet(self):
+        layers = query(self.record, "SELECT access FROM accesses WHERE seq = 7")
+        tamper(self.record, *(("DELETE FROM accesses WHERE access = ?", *row) for row in layers),
+               "DELETE FROM subnets WHERE seq = 7")
+        self.verify(self.record, code=3, says=("subnet 7 is missing", "the record is damaged"))
+
+    def test_cut_tail(self):
+        """A complete run that lacks its last subnet."""
+        layers = query(self.record, "SELECT access FROM accesses WHERE seq = 15")
+        tamper(self.record, *(("DELETE FROM accesses WHERE access = ?", *row) for row in layers),
+               "DELETE FROM subnets WHERE seq = 15")
+        self.verify(self.record, code=3, says="15 of 16 subnets")
+
+    def test_damaged_record_is_not_reexecuted(self):
+        tamper(self.record, ("DELETE FROM accesses WHERE access = ?", access_key(7, 0)))
+        self.verify(self.record, "--reexecute", "all", code=3, says=(
+            "subnet 7 has no access of stem", "not run  re-execution", "the record is damaged"))
+
+    def test_layout_that_cannot_be(self):
+        tamper(self.record, "UPDATE run SET stages = 0")
+        self.verify(self.record, code=3, says=("FAILED   run", "stages is 0"))
+
+    def test_spec_that_cannot_be_parsed(self):
+        tamper(self.record, "UPDATE run SET spec_json = '{'")
+        self.verify(self.record, code=3, says=("FAILED   run", "the recorded spec"))
+
+    def test_evaluation(self):
+        tamper(self.record, "UPDATE evaluations SET correct = correct + 1 WHERE evaluation = 1")
+        difference = self.first_difference("--reexecute", "all")
+        self.assertEqual((difference["class"], difference["what"]),
+                         ("computation", "evaluation 1"))
+
+    def test_environment(self):
+        """Bits that differ in another environment say nothing of the run, and it is said so."""
+        tamper(self.record, "UPDATE environment SET value = '1.0' WHERE key = 'libtorch.version'",
+               "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 2")
+        result = self.verify(self.record, "--reexecute", "all", code=1, says=(
+            "The environment is not the recorded one:", "libtorch.version: recorded 1.0, here ",
+            "First difference: subnet 2, forward, environment"))
+        self.assertLess(result.out.index("The environment"), result.out.index("causality"))
+
+    def test_flipped_byte_in_every_page(self):
+        """No damage of the file crashes the program and none passes."""
+        content = self.record.read_bytes()
+        page = int.from_bytes(content[16:18], "big")
+        for start in range(0, len(content), page):
+            damaged = bytearray(content)
+            damaged[start] ^= 0xff
+            self.record.write_bytes(damaged)
+            with self.subTest(page=start // page):
+                self.assertEqual(run("verify", self.record).code, 3)
+
+
+class OtherData(EndToEndTest):
+    def test_one_pixel(self):
+        """Named before training starts, by the data set's digests."""
+        images = bytearray(idx_bytes("train-images-idx3-ubyte"))
+        images[5000] ^= 1
+        folder = self.write_data(images=bytes(images))
+        record = recorded(*LAYOUT).path
+        recorded_digest = query(record, "SELECT lower(hex(dataset_digest)) FROM run")[0][0]
+        self.verify(record, "--reexecute", "all", "--data", folder, code=1, says=(
+            "before the first subnet, batch bytes", "what      data set",
+            f"recorded  {recorded_digest[:8]}", "--data FOLDER"))
+
+    def test_same_bytes_elsewhere(self):
+        """Uncompressed and in another folder, the data set is the same."""
+        self.verify(recorded(*LAYOUT).path, "--reexecute", "all", "--data", self.write_data(),
+                    says="equal to the sequential reference")
+
+
+if __name__ == "__main__":
+    unittest.main()
