@@ -1,4 +1,8 @@
-"""Runs the real program and keeps what it said. VERBATIM_BINARY names it.
+"""Runs the real program and keeps what it said. VERBATIM_BINARY names it; ctest sets that, and
+
+    VERBATIM_BINARY=build/dev/cli/verbatim tests/end_to_end/test_usage.py -k option_values
+
+runs one test by hand.
 
 Engine starts (train, verify --reexecute) take a second or two each; everything else a few
 milliseconds. Tests that only read or damage a record share one, see `recorded`.

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Data that is damaged is refused with the file's name, what was found and what was expected."""
 
 import unittest

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Files that are no sound record are told apart, by `verify` and `show` alike."""
 
 import sqlite3

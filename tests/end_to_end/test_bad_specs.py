@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """A spec that is wrong is refused with its place, its field and what to do."""
 
 import unittest

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What computes nothing on tensors needs neither LibTorch nor the engine."""
 
 import shutil

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What the program prints, for people and for machines."""
 
 import json
@@ -7,7 +8,7 @@ import subprocess
 import unittest
 
 from harness import (SUBNETS, TIMEOUT_S, EndToEndTest, command, copy_record, environment, query,
-                     run)
+                     run, tamper)
 
 COMMANDS = ("check", "train", "verify", "show")
 # docs/cli.md: fields may be added, none may go.
@@ -74,7 +75,7 @@ class Json(EndToEndTest):
     def test_damaged(self):
         record = copy_record(self)
         for sql in ("UPDATE run SET stages = 0", "UPDATE run SET spec_json = 'x'"):
-            query_and_commit(record, sql)
+            tamper(record, sql)
             for options in ([], ["--reexecute", "all"]):
                 verdict = self.verify(record, "--format", "json", *options, code=3).json()
                 self.assertEqual((verdict["verdict"], verdict["exit_code"]), ("damaged", 3))
@@ -106,11 +107,6 @@ class Json(EndToEndTest):
         self.has(LINEAGE_FIELDS, shown["lineage"][0])
         self.assertEqual([entry["read_seq"] for entry in shown["lineage"]],
                          list(range(-1, SUBNETS - 1)))
-
-
-def query_and_commit(record, sql):
-    from harness import tamper
-    tamper(record, sql)
 
 
 class Streams(EndToEndTest):

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Whatever is changed in a record is found, and named for what it is."""
 
 import json

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Wrong usage and outputs that cannot be: refused with what to do instead."""
 
 import unittest
@@ -17,17 +18,14 @@ class WrongUsage(EndToEndTest):
                 (["--device", "gpu"], "'gpu' is no device: cpu, cuda or cuda:N"),
                 (["--device", "cuda:x"], "'cuda:x' is no device"),
                 (["--record", "everything"], "everything", "losses"),
-                (["--stages", "0"], "--stages"), (["--stages", "-1"], "--stages"),
+                (["--stages", "0"], "--stages: '0' is no whole number from 1 to"),
+                (["--stages", "-1"], "--stages"),
                 (["--stages", "two"], "--stages", "two"), (["--in-flight", "0"], "--in-flight"),
-                (["--subnets", "0"], "--subnets"), (["--stagse", "2"], "--stagse")):
+                (["--subnets", "0"], "--subnets"), (["--stagse", "2"], "--stagse"),
+                (["--subnets", "4294967296"], "from 1 to 4,294,967,295"),
+                (["--threads-per-stage", "1000000"], "from 1 to 1,024")):
             with self.subTest(options):
                 self.refuse_training([*record, *options], 2, *parts, "verbatim train --help")
-
-    def test_messages_are_short(self):
-        """A limit is a number that can be read."""
-        for options in (["--stages", "0"], ["--in-flight", "99999999999999999999"]):
-            error = run("train", self.write_spec(), "-o", self.folder / "run.db", *options).err
-            self.assertLess(len(error), 300, error)
 
     def test_more_stages_than_positions(self):
         self.refuse_training(["-o", self.folder / "run.db", "--stages", "9"], 2, "--stages 9",

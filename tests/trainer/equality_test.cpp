@@ -53,7 +53,7 @@ TEST_P(EqualityTest, EveryStageCountLeavesTheSequentialRecord) {
 INSTANTIATE_TEST_SUITE_P(Microbatches, EqualityTest,
                          ::testing::Values(Workload{"One", 12, 1}, Workload{"Two", 12, 2},
                                            Workload{"Four", 12, 4}, Workload{"Uneven", 13, 3}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& workload) { return workload.param.name; });
 
 TEST(InFlightTest, TheNumberOfSubnetsInFlightChangesNothing) {
   Spec spec = SmallSpec();

@@ -1,6 +1,7 @@
 // Initial weights by key, updates against their textbook formulas, digests that see everything.
 #include "trainer/layer_state.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full_like.h>
