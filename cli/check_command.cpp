@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,17 +11,19 @@
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
 #include "supernet/spec_names.h"
+#include "trainer/data/data_set.h"
 #include "verify/text.h"
 
 namespace verbatim {
 namespace {
 
 constexpr const char* kFooter =
-    "Says what the spec holds, or where it is wrong: file, line, column and field. Needs no data;\n"
-    "whether the data fits is checked when a run starts.\n"
+    "Says what the spec holds, or where it is wrong: file, line, column and field. Where\n"
+    "the data is at hand, also whether every shape fits it.\n"
     "\n"
     "Examples:\n"
     "  verbatim check digits.json\n"
+    "  verbatim check digits.json --data /data/digits\n"
     "  verbatim check digits.json && verbatim train digits.json -o run.db";
 
 /// Positions and layers, as the spec alone tells them.
@@ -38,12 +41,14 @@ Size Measure(const Spec& spec) {
   return size;
 }
 
-/// CIFAR's shapes are known without its files, so the whole search space can be laid out.
-Status CheckShapes(const Spec& spec) {
-  if (spec.data.format == DataFormat::kIdx) return {};
-  const std::int64_t classes = spec.data.format == DataFormat::kCifar10 ? 10 : 100;
-  RETURN_IF_ERROR(SearchSpace::Build(spec, ActivationShape{3, 32, 32}, classes));
-  return {};
+/// Whether the data was there to lay the search space out on; its images give the shapes.
+Result<bool> CheckAgainstData(const Spec& spec, const std::filesystem::path& folder,
+                              bool is_required) {
+  std::error_code error;
+  if (!is_required && !std::filesystem::is_directory(folder, error)) return false;
+  ASSIGN_OR_RETURN(const DataSet data, LoadDataSet(spec, folder));
+  RETURN_IF_ERROR(SearchSpace::Build(spec, data.shape(), data.classes()));
+  return true;
 }
 
 std::string SamplerText(const SamplerSpec& sampler) {
@@ -76,25 +81,41 @@ std::string Describe(const Spec& spec) {
   return text;
 }
 
-Result<int> CheckSpec(const std::filesystem::path& path) {
-  ASSIGN_OR_RETURN(const Spec spec, ReadSpec(path));
-  RETURN_IF_ERROR(CheckShapes(spec));
+struct CheckOptions {
+  std::filesystem::path spec;
+  std::optional<std::filesystem::path> data;
+};
+
+Result<int> CheckSpec(const CheckOptions& options) {
+  ASSIGN_OR_RETURN(const Spec spec, ReadSpec(options.spec));
+  const std::filesystem::path folder =
+      options.data.value_or(DataFolderOf(spec, options.spec.parent_path()));
+  ASSIGN_OR_RETURN(const bool fits, CheckAgainstData(spec, folder, options.data.has_value()));
+  const std::string verdict =
+      fits ? fmt::format("{} is a valid spec and fits its data", spec.name)
+           : fmt::format("{} is a valid spec; shapes were not checked, since there is no folder {}",
+                         spec.name, folder.string());
   RETURN_IF_ERROR(WriteToStdout(
-      fmt::format("{}: {} is a valid spec\n{}", path.string(), spec.name, Describe(spec))));
+      fmt::format("{}: {}\n{}", options.spec.string(), verdict, Describe(spec))));
   return 0;
 }
 
 }  // namespace
 
 void AddCheckCommand(CLI::App& app, Invocation& invocation) {
-  auto path = std::make_shared<std::filesystem::path>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "Validates a spec and says what it holds");
   command->footer(kFooter);
-  command->add_option("spec", *path, "The spec to validate. Example: digits.json")
+  command->add_option("spec", options->spec, "The spec to validate. Example: digits.json")
       ->required()
       ->type_name("SPEC");
+  command
+      ->add_option("--data", options->data,
+                   "Folder of the data set, if it is not where the spec says. Example: --data "
+                   "/data/digits")
+      ->type_name("DIR");
   command->callback(
-      [path, &invocation] { invocation.action = [path] { return CheckSpec(*path); }; });
+      [options, &invocation] { invocation.action = [options] { return CheckSpec(*options); }; });
 }
 
 }  // namespace verbatim

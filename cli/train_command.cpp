@@ -101,14 +101,14 @@ void AddLayoutOptions(CLI::App& command, TrainRequest& request) {
       ->capture_default_str();
   command
       .add_option("--device", request.device,
-                  "Where to compute: cpu, cuda (all GPUs) or cuda:N. Example: --device cuda:0")
+                  "Where to compute: cpu, cuda (the first GPU) or cuda:N. Example: --device cuda:0")
       ->type_name("DEVICE")
       ->check(CLI::Validator(DeviceProblem, ""))
       ->capture_default_str();
   command
       .add_option("--policy", request.policy,
                   "Schedule: causal, sequential (one subnet at a time) or asynchronous (ignores "
-                  "causality; a baseline whose records do not verify). Example: --policy "
+                  "causality; from two stages on its records do not verify). Example: --policy "
                   "sequential")
       ->type_name("POLICY")
       ->check(CLI::IsMember({"causal", "sequential", "asynchronous"}))

@@ -22,7 +22,10 @@ endif()
 
 add_library(verbatim_options INTERFACE)
 target_include_directories(verbatim_options INTERFACE "${PROJECT_SOURCE_DIR}")
+# Learning rates, splits and initial weights are part of a run's bits: no fused multiply-add where
+# a formula has none.
 target_compile_options(verbatim_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${VERBATIM_WERROR}>>:-Werror>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)

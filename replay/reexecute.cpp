@@ -1,5 +1,7 @@
 #include "replay/reexecute.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <exception>
 
@@ -16,6 +18,14 @@ namespace {
 /// "cuda:1" was one machine's way to say which GPU; what bears on the bits is the kind.
 std::string DeviceKind(const std::string& device) {
   return device.substr(0, device.find(':'));
+}
+
+Result<at::Device> DeviceOf(const RunInfo& run) {
+  Result<at::Device> device = ParseDevice(DeviceKind(run.device));
+  if (device) return device;
+  return Failed(fmt::format("the run was made on {}, which this program cannot use here: {}",
+                            run.device, device.error().message),
+                "re-execute it on a machine, and with a build, that has such a device");
 }
 
 Status TrainIntoSink(Experiment& experiment, const RunInfo& run, const ReexecuteOptions& options,
@@ -48,7 +58,7 @@ Status TrainIntoSink(Experiment& experiment, const RunInfo& run, const Reexecute
 Status Reexecute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink) {
   ConfigureDeterminism();
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
-  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(DeviceKind(run.device)));
+  ASSIGN_OR_RETURN(const at::Device device, DeviceOf(run));
   ASSIGN_OR_RETURN(Experiment experiment,
                    PrepareExperiment(spec, run.spec_folder, options.data_folder, device));
   sink.OnEnvironment(DescribeEnvironment(device, options.threads_per_stage));

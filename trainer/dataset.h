@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
-#include "trainer/data/image_set.h"
+#include "trainer/data/data_set.h"
 
 namespace verbatim {
 
@@ -29,16 +29,15 @@ Digest BatchDigest(const Batch& batch);
 /// Immutable after loading; any thread.
 class Dataset {
  public:
-  /// Reads and checks the files of `spec.data` in `folder`. BadInput says which file is wrong and
-  /// how, that the batch is larger than the training split, or that mean/std do not fit.
+  /// Errors are LoadDataSet's.
   static Result<std::unique_ptr<Dataset>> Load(const Spec& spec,
                                                const std::filesystem::path& folder);
 
-  ActivationShape shape() const;
-  std::int64_t classes() const { return data_.train.classes; }
+  ActivationShape shape() const { return data_.shape(); }
+  std::int64_t classes() const { return data_.classes(); }
   /// Training samples in ascending order: indices into the training file.
-  std::span<const std::uint32_t> training_pool() const { return training_pool_; }
-  std::int64_t held_out_size() const { return static_cast<std::int64_t>(held_out_.size()); }
+  std::span<const std::uint32_t> training_pool() const { return data_.training; }
+  std::int64_t held_out_size() const { return static_cast<std::int64_t>(data_.held_out.size()); }
 
   /// The samples of subnet `seq`, in batch order.
   std::vector<std::uint32_t> SamplesOf(std::int64_t seq) const;
@@ -53,20 +52,15 @@ class Dataset {
   Digest digest() const { return digest_; }
 
  private:
-  Dataset(const Spec& spec, DataSplits data);
+  Dataset(const Spec& spec, DataSet data);
   Batch MakeBatch(const ImageSet& images, std::span<const std::uint32_t> samples,
                   at::Device device) const;
 
   std::uint64_t seed_;
   std::int64_t batch_size_;
   std::vector<std::array<float, 256>> input_value_;  ///< by channel and byte: normalised
-  DataSplits data_;
-  std::vector<std::uint32_t> training_pool_;
-  std::vector<std::uint32_t> held_out_;  ///< indices into test, or into train where there is none
+  DataSet data_;
   Digest digest_;
 };
-
-/// Where the spec's data lies: `override` if given, else relative to the spec's folder.
-std::filesystem::path DataFolderOf(const Spec& spec, const std::filesystem::path& spec_folder);
 
 }  // namespace verbatim

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Version.h>
+#include <gnu/libc-version.h>
 #include <sys/utsname.h>
 #include <torch/csrc/api/include/torch/version.h>
 
@@ -56,6 +57,7 @@ void AddMachine(Facts& facts) {
 }
 
 void AddLibraries(Facts& facts) {
+  facts["libc.version"] = gnu_get_libc_version();  // its cos() enters cosine learning rates
   facts["libtorch.version"] = TORCH_VERSION;
   facts["libtorch.cpu_capability"] = at::get_cpu_capability();
   facts["libtorch.mkl"] = at::hasMKL() ? FirstLine(at::get_mkl_version()) : "none";

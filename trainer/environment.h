@@ -10,8 +10,9 @@
 
 namespace verbatim {
 
-/// Deterministic algorithms on, TF32 off, cuDNN benchmark off, cuBLAS workspace fixed. Call once,
-/// before the first operator.
+/// Deterministic algorithms on, TF32 off, cuDNN benchmark off; the cuBLAS workspace is fixed unless
+/// the user has fixed it (CUBLAS_WORKSPACE_CONFIG, which is recorded). Call once, before the first
+/// operator.
 void ConfigureDeterminism();
 
 /// Whatever bears on a run's bits, and what helps to find the machine again (keys that start with

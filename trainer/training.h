@@ -1,4 +1,4 @@
-// The run loop: a thread per stage, driven by the scheduler (DESIGN: docs/architecture.md).
+// The run loop: a thread per stage, driven by the scheduler (docs/architecture.md).
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@
 
 namespace verbatim {
 
-/// A run's layout and what watches it. Nothing here changes a bit of a causal run.
+/// A run's layout and what watches it. But for `threads_per_stage`, which belongs to the numeric
+/// environment, nothing here changes a bit of a causal run.
 struct TrainingOptions {
   std::int64_t stages = 1;
   std::int64_t in_flight = 4;

@@ -182,8 +182,9 @@ std::string Summary(const Verdict& verdict) {
   const Counts& counts = verdict.counts;
   if (verdict.damaged) return "the record is damaged";
   if (verdict.first_difference) {
-    return fmt::format("{}: not equal to the sequential reference, first at {} ({})",
+    return fmt::format("{}: not equal to the sequential reference, first {}{} ({})",
                        SubnetsAndAccesses(counts.subnets, counts.accesses),
+                       verdict.first_difference->seq ? "at " : "",
                        Place(*verdict.first_difference), ToString(verdict.first_difference->kind));
   }
   return fmt::format(

@@ -24,8 +24,10 @@ TEST(EvaluationTest, IsRepeatableAndChangesNothing) {
 
 TEST(EvaluationTest, TrainingHelps) {
   Spec spec = SmallSpec();
-  spec.training.subnets = 150;
+  spec.training.subnets = 200;
   spec.training.batch = 64;
+  spec.training.lr.base = 0.2;
+  spec.supernet.head.candidates[0].dropout = 0.0;
   spec.evaluation.subnets = 4;
   Experiment experiment = MakeExperiment(spec);
   const auto correct = [&] {

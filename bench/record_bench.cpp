@@ -1,0 +1,108 @@
+// What recording costs: the same run with and without it, in turn, in one process.
+//
+// usage: record_bench [SPEC [LEVEL [STAGES [SUBNETS [PAIRS]]]]]
+// Prints one line per pair and the median of the ratios. Compare ratios, not seconds: both halves
+// of a pair run one after the other on the same machine, in alternating order.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "recorder/recorder.h"
+#include "trainer/environment.h"
+#include "trainer/experiment.h"
+#include "trainer/training.h"
+
+namespace verbatim {
+namespace {
+
+struct Workload {
+  std::filesystem::path spec = "examples/digits.json";
+  std::string level = "weights";
+  std::int64_t stages = 2;
+  std::int64_t subnets = 100;
+  int pairs = 7;
+};
+
+template <typename T>
+T OrDie(Result<T> result) {
+  if (!result) {
+    fmt::print(stderr, "record_bench: {}\n", result.error().message);
+    std::exit(ExitCode(result.error().kind));
+  }
+  return *std::move(result);
+}
+
+Experiment Prepare(const Workload& workload) {
+  Spec spec = OrDie(ReadSpec(workload.spec));
+  spec.training.subnets = workload.subnets;
+  spec.record_level = OrDie(RecordLevelFromString(workload.level));
+  return OrDie(PrepareExperiment(
+      spec, std::filesystem::absolute(workload.spec).parent_path(), std::nullopt, at::kCPU));
+}
+
+/// Seconds of one run, record closed and all; the experiment's set-up is left out.
+double TimeRun(const Workload& workload, bool records) {
+  Experiment experiment = Prepare(workload);
+  const auto path = std::filesystem::temp_directory_path() /
+                    fmt::format("verbatim_record_bench.{}.db", getpid());
+  const std::vector<LayerRow> layers = DescribeLayers(experiment);
+  TrainingOptions options;
+  options.stages = workload.stages;
+  options.record_level = experiment.spec.record_level;
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Recorder> recorder;
+  if (records) {
+    RunInfo run;
+    run.spec_json = SpecToJson(experiment.spec);
+    run.policy = options.policy;
+    run.record_level = workload.level;
+    run.device = "cpu";
+    run.subnets_planned = workload.subnets;
+    recorder =
+        Recorder::Start(OrDie(RecordWriter::Create(path, run, {}, layers, /*overwrite=*/true)));
+  }
+  options.observer = recorder.get();
+  const TrainingOutcome outcome = OrDie(Train(experiment, options));
+  if (recorder && !recorder->Close(outcome.status, outcome.detail, {})) std::exit(4);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::filesystem::remove(path);
+  return seconds.count();
+}
+
+void Run(const Workload& workload) {
+  ConfigureDeterminism();
+  TimeRun(workload, true);  // warms up the libraries' own caches
+  std::vector<double> ratios;
+  for (int pair = 0; pair < workload.pairs; ++pair) {
+    const bool records_first = pair % 2 == 0;
+    const double first = TimeRun(workload, records_first);
+    const double second = TimeRun(workload, !records_first);
+    const double on = records_first ? first : second;
+    const double off = records_first ? second : first;
+    ratios.push_back(on / off);
+    fmt::print("recording {:.3f} s, off {:.3f} s, ratio {:.4f}\n", on, off, on / off);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  fmt::print("{} at level {} on {} stages, {} subnets: median ratio {:.4f} ({:.4f} to {:.4f})\n",
+             workload.spec.string(), workload.level, workload.stages, workload.subnets,
+             ratios[ratios.size() / 2], ratios.front(), ratios.back());
+}
+
+}  // namespace
+}  // namespace verbatim
+
+int main(int argc, char** argv) {
+  verbatim::Workload workload;
+  if (argc > 1) workload.spec = argv[1];
+  if (argc > 2) workload.level = argv[2];
+  if (argc > 3) workload.stages = std::atoll(argv[3]);
+  if (argc > 4) workload.subnets = std::atoll(argv[4]);
+  if (argc > 5) workload.pairs = std::atoi(argv[5]);
+  verbatim::Run(workload);
+}
