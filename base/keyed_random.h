@@ -11,13 +11,13 @@ namespace verbatim {
 
 /// What a stream of numbers is for. The values are part of the format: never renumber.
 enum class RandomPurpose : std::uint8_t {
-  kInitialWeights = 1,       ///< a = tensor within the layer, b = layer, c = 0
-  kSampler = 2,              ///< a = 0, b = 0, c = seq
-  kBatch = 3,                ///< a = 0, b = 0, c = seq
-  kDropout = 4,              ///< a = micro-batch, b = layer, c = seq
-  kSplit = 5,                ///< a = b = c = 0: which samples are held out
-  kEvaluationSubnet = 6,     ///< c = index of the evaluated subnet
-  kCalibrationBatch = 7,     ///< a = batch, c = index of the evaluated subnet
+  kInitialWeights = 1,    ///< a = tensor within the layer, b = layer, c = 0
+  kSampler = 2,           ///< a = 0, b = 0, c = seq
+  kBatch = 3,             ///< a = 0, b = 0, c = seq
+  kDropout = 4,           ///< a = micro-batch, b = layer, c = seq
+  kSplit = 5,             ///< a = b = c = 0: which samples are held out
+  kEvaluationSubnet = 6,  ///< c = index of the evaluated subnet
+  kCalibrationBatch = 7,  ///< a = batch, c = index of the evaluated subnet
 };
 
 /// Names one stream of up to 2^34 words. Distinct names never share a word.

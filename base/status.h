@@ -55,19 +55,19 @@ constexpr int ExitCode(ErrorKind kind) {
 }  // namespace verbatim
 
 /// Returns from the enclosing function with the error of a Status or Result expression.
-#define RETURN_IF_ERROR(expression)                                      \
-  do {                                                                   \
-    if (auto status_or_result_ = (expression); !status_or_result_) {     \
-      return tl::unexpected(std::move(status_or_result_).error());       \
-    }                                                                    \
+#define RETURN_IF_ERROR(expression)                                  \
+  do {                                                               \
+    if (auto status_or_result_ = (expression); !status_or_result_) { \
+      return tl::unexpected(std::move(status_or_result_).error());   \
+    }                                                                \
   } while (false)
 
 #define VERBATIM_CONCAT_(a, b) a##b
 #define VERBATIM_CONCAT(a, b) VERBATIM_CONCAT_(a, b)
 /// `ASSIGN_OR_RETURN(auto x, F());` declares x from a Result, or returns its error.
-#define ASSIGN_OR_RETURN(declaration, expression)                                   \
-  auto VERBATIM_CONCAT(result_, __LINE__) = (expression);                           \
-  if (!VERBATIM_CONCAT(result_, __LINE__)) {                                        \
-    return tl::unexpected(std::move(VERBATIM_CONCAT(result_, __LINE__)).error());   \
-  }                                                                                 \
+#define ASSIGN_OR_RETURN(declaration, expression)                                 \
+  auto VERBATIM_CONCAT(result_, __LINE__) = (expression);                         \
+  if (!VERBATIM_CONCAT(result_, __LINE__)) {                                      \
+    return tl::unexpected(std::move(VERBATIM_CONCAT(result_, __LINE__)).error()); \
+  }                                                                               \
   declaration = *std::move(VERBATIM_CONCAT(result_, __LINE__))

@@ -1,14 +1,16 @@
 // What recording costs: the same run with and without it, in turn, in one process.
 //
 // usage: record_bench [SPEC [LEVEL [STAGES [SUBNETS [PAIRS]]]]]
-// Prints one line per pair and the median of the ratios. Compare ratios, not seconds: both halves
-// of a pair run one after the other on the same machine, in alternating order.
+// Prints one line per pair and the medians of the ratios. Compare ratios, not seconds: both halves
+// of a pair run one after the other on the same machine, in alternating order. The ratio of
+// processor time holds on a busy machine too; that of wall time needs a quiet one.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -42,20 +44,26 @@ Experiment Prepare(const Workload& workload) {
   Spec spec = OrDie(ReadSpec(workload.spec));
   spec.training.subnets = workload.subnets;
   spec.record_level = OrDie(RecordLevelFromString(workload.level));
-  return OrDie(PrepareExperiment(
-      spec, std::filesystem::absolute(workload.spec).parent_path(), std::nullopt, at::kCPU));
+  return OrDie(PrepareExperiment(spec, std::filesystem::absolute(workload.spec).parent_path(),
+                                 std::nullopt, at::kCPU));
 }
 
-/// Seconds of one run, record closed and all; the experiment's set-up is left out.
-double TimeRun(const Workload& workload, bool records) {
+struct Times {
+  double wall_s = 0.0;
+  double processor_s = 0.0;  ///< of all threads
+};
+
+/// Times one run, record closed and all; the experiment's set-up is left out.
+Times TimeRun(const Workload& workload, bool records) {
   Experiment experiment = Prepare(workload);
-  const auto path = std::filesystem::temp_directory_path() /
-                    fmt::format("verbatim_record_bench.{}.db", getpid());
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("verbatim_record_bench.{}.db", getpid());
   const std::vector<LayerRow> layers = DescribeLayers(experiment);
   TrainingOptions options;
   options.stages = workload.stages;
   options.record_level = experiment.spec.record_level;
   const auto start = std::chrono::steady_clock::now();
+  const std::clock_t processor_start = std::clock();
   std::unique_ptr<Recorder> recorder;
   if (records) {
     RunInfo run;
@@ -70,28 +78,37 @@ double TimeRun(const Workload& workload, bool records) {
   options.observer = recorder.get();
   const TrainingOutcome outcome = OrDie(Train(experiment, options));
   if (recorder && !recorder->Close(outcome.status, outcome.detail, {})) std::exit(4);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  const double processor = static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC;
   std::filesystem::remove(path);
-  return seconds.count();
+  return {wall.count(), processor};
+}
+
+std::string DescribeRatios(std::vector<double> ratios) {
+  std::sort(ratios.begin(), ratios.end());
+  return fmt::format("{:.4f} ({:.4f} to {:.4f})", ratios[ratios.size() / 2], ratios.front(),
+                     ratios.back());
 }
 
 void Run(const Workload& workload) {
   ConfigureDeterminism();
   TimeRun(workload, true);  // warms up the libraries' own caches
-  std::vector<double> ratios;
+  std::vector<double> wall_ratios;
+  std::vector<double> processor_ratios;
   for (int pair = 0; pair < workload.pairs; ++pair) {
     const bool records_first = pair % 2 == 0;
-    const double first = TimeRun(workload, records_first);
-    const double second = TimeRun(workload, !records_first);
-    const double on = records_first ? first : second;
-    const double off = records_first ? second : first;
-    ratios.push_back(on / off);
-    fmt::print("recording {:.3f} s, off {:.3f} s, ratio {:.4f}\n", on, off, on / off);
+    const Times first = TimeRun(workload, records_first);
+    const Times second = TimeRun(workload, !records_first);
+    const Times& on = records_first ? first : second;
+    const Times& off = records_first ? second : first;
+    wall_ratios.push_back(on.wall_s / off.wall_s);
+    processor_ratios.push_back(on.processor_s / off.processor_s);
+    fmt::print("recording {:.3f} s ({:.3f} s of processor), off {:.3f} s ({:.3f} s)\n", on.wall_s,
+               on.processor_s, off.wall_s, off.processor_s);
   }
-  std::sort(ratios.begin(), ratios.end());
-  fmt::print("{} at level {} on {} stages, {} subnets: median ratio {:.4f} ({:.4f} to {:.4f})\n",
+  fmt::print("{}, level {}, {} stages, {} subnets, on / off: processor {}, wall {}\n",
              workload.spec.string(), workload.level, workload.stages, workload.subnets,
-             ratios[ratios.size() / 2], ratios.front(), ratios.back());
+             DescribeRatios(processor_ratios), DescribeRatios(wall_ratios));
 }
 
 }  // namespace

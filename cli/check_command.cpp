@@ -95,8 +95,8 @@ Result<int> CheckSpec(const CheckOptions& options) {
       fits ? fmt::format("{} is a valid spec and fits its data", spec.name)
            : fmt::format("{} is a valid spec; shapes were not checked, since there is no folder {}",
                          spec.name, folder.string());
-  RETURN_IF_ERROR(WriteToStdout(
-      fmt::format("{}: {}\n{}", options.spec.string(), verdict, Describe(spec))));
+  RETURN_IF_ERROR(
+      WriteToStdout(fmt::format("{}: {}\n{}", options.spec.string(), verdict, Describe(spec))));
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/forward.h"
 #include "cli/output.h"
 #include "cli/version.h"
 #include "supernet/nearest_name.h"
@@ -121,6 +122,10 @@ int Run(Invocation& invocation) {
 }
 
 }  // namespace
+
+bool NeedsForward(const Invocation& invocation, Numerics numerics) {
+  return invocation.engine == nullptr || !IsNumericProfileSet(numerics);
+}
 
 int RunCommandLine(int argc, char** argv, Engine* engine) {
   // A reader that closes early (`| head`) then shows as a write error instead of ending us.

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "cli/engine.h"
+#include "supernet/spec.h"
 
 namespace verbatim {
 
@@ -24,6 +25,10 @@ struct Invocation {
 
 /// Accepts whole numbers from `least` to `most` and says so of anything else.
 CLI::Validator WholeNumber(std::int64_t least, std::int64_t most);
+
+/// Whether verbatim-engine must be started (anew) for a command that computes on tensors: this
+/// process has no engine, or was started without the numeric profile's variables.
+bool NeedsForward(const Invocation& invocation, Numerics numerics);
 
 void AddTrainCommand(CLI::App& app, Invocation& invocation);
 void AddVerifyCommand(CLI::App& app, Invocation& invocation);

@@ -9,6 +9,7 @@
 #include <exception>
 #include <numeric>
 
+#include "base/exception_text.h"
 #include "base/utc_time.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -133,7 +134,33 @@ std::string DescribeOutcome(const TrainRequest& request, const TrainingOutcome& 
   return text;
 }
 
-/// Trains and evaluates; what is thrown in between becomes the run's failure.
+/// Evaluates a run that is trained to its end; what goes wrong changes how the run ended. A stop
+/// leaves no evaluations: a record has all of them or none.
+void Evaluate(const TrainRequest& request, const Experiment& experiment, const StopSignals& signals,
+              Summary& summary, TrainingOutcome& outcome) {
+  ProgressBar progress("evaluating", experiment.spec.evaluation.subnets, request.quiet,
+                       /*no_color=*/false);
+  try {
+    summary.evaluations = EvaluateSubnets(experiment, [&](std::int64_t done) {
+      progress.Update(done);
+      return !signals.requested();
+    });
+  } catch (const std::exception& error) {
+    outcome.status = RunStatus::kFailed;
+    outcome.detail = "the evaluation failed: " + ExceptionText(error);
+  }
+  const auto evaluated = static_cast<std::int64_t>(summary.evaluations.size());
+  if (evaluated == experiment.spec.evaluation.subnets) return;
+  summary.evaluations.clear();
+  if (outcome.status == RunStatus::kFailed) return;
+  outcome.status = RunStatus::kInterrupted;
+  outcome.detail = fmt::format(
+      "stopped on request after {} of {} subnets, before the evaluation "
+      "was done",
+      outcome.subnets, outcome.subnets);
+}
+
+/// Trains and evaluates.
 TrainingOutcome TrainAndEvaluate(const TrainRequest& request, Experiment& experiment,
                                  TrainingOptions options, const StopSignals& signals,
                                  Summary& summary) {
@@ -145,22 +172,15 @@ TrainingOutcome TrainAndEvaluate(const TrainRequest& request, Experiment& experi
     summary.AddLoss(finished, loss, planned);
   };
   const Clock::time_point start = Clock::now();
-  try {
-    const Result<TrainingOutcome> outcome = Train(experiment, options);
-    if (!outcome) return {RunStatus::kFailed, outcome.error().message, 0};
-    summary.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    progress.Finish();
-    if (outcome->status == RunStatus::kComplete) {
-      ProgressBar evaluation("evaluating", experiment.spec.evaluation.subnets, request.quiet,
-                             /*no_color=*/false);
-      summary.evaluations =
-          EvaluateSubnets(experiment, [&](std::int64_t done) { evaluation.Update(done); });
-    }
-    return *outcome;
-  } catch (const std::exception& error) {
-    const std::string what = error.what();
-    return {RunStatus::kFailed, what.substr(0, what.find('\n')), 0};
+  const Result<TrainingOutcome> trained = Train(experiment, options);
+  if (!trained) return {RunStatus::kFailed, trained.error().message, 0};
+  summary.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  progress.Finish();
+  TrainingOutcome outcome = *trained;
+  if (outcome.status == RunStatus::kComplete) {
+    Evaluate(request, experiment, signals, summary, outcome);
   }
+  return outcome;
 }
 
 Status TrainAndRecord(const TrainRequest& request) {
@@ -198,8 +218,7 @@ Status TorchEngine::Train(const TrainRequest& request) {
   try {
     return TrainAndRecord(request);
   } catch (const std::exception& error) {
-    const std::string what = error.what();
-    return Failed("LibTorch: " + what.substr(0, what.find('\n')));
+    return Failed("the run failed: " + ExceptionText(error));
   }
 }
 

@@ -31,8 +31,9 @@ constexpr std::int64_t kThreadsMax = 1024;
 
 std::string DeviceProblem(const std::string& device) {
   if (device == "cpu" || device == "cuda") return "";
+  // Two digits: LibTorch's index is 8 bits wide, and it would take cuda:256 for cuda:0.
   const bool numbered =
-      device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() <= 8 &&
+      device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() <= 7 &&
       std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
   return numbered ? "" : fmt::format("'{}' is no device: cpu, cuda or cuda:N", device);
 }
@@ -72,7 +73,7 @@ Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
                     "Name the folder that holds the data set's files.");
   }
   ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));
-  if (invocation.engine == nullptr) {
+  if (NeedsForward(invocation, spec.numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, spec.numerics));
   }
   RETURN_IF_ERROR(invocation.engine->Train(request));

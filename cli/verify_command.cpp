@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <limits>
@@ -121,8 +122,9 @@ Result<int> Verify(const VerifyOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckPaths(options));
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
   const bool reexecute = !options.reexecute.empty();
-  if (reexecute && invocation.engine == nullptr) {
-    if (const auto numerics = RecordedNumerics(*reader)) {
+  if (reexecute) {
+    const auto numerics = RecordedNumerics(*reader);
+    if (numerics && NeedsForward(invocation, *numerics)) {
       return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
     }
   }

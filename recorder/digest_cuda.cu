@@ -35,8 +35,8 @@ Status LaunchStatus(const char* kernel) {
   if (error == cudaSuccess) return {};
   return Failed(
       std::string("cannot launch the digest kernel ") + kernel + ": " + cudaGetErrorString(error),
-      "check the GPU and its driver with `verbatim doctor`; a CUDA error of earlier work "
-      "on the device can show here as well");
+      "check the GPU and its driver with nvidia-smi; a CUDA error of earlier work on the "
+      "device can show here as well");
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "recorder/recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -87,10 +90,14 @@ Status QueueRecorder::Push(SubnetRow&& subnet) {
 }
 
 void QueueRecorder::WriteUntilStopped() {
-  while (true) {
-    const std::vector<SubnetRow> batch = WaitForBatch();
-    if (batch.empty()) return;
-    if (Status written = writer_->WriteSubnets(batch); !written) return Fail(written.error());
+  try {
+    while (true) {
+      const std::vector<SubnetRow> batch = WaitForBatch();
+      if (batch.empty()) return;
+      if (Status written = writer_->WriteSubnets(batch); !written) return Fail(written.error());
+    }
+  } catch (const std::exception& error) {  // no memory left
+    Fail(Error{ErrorKind::kFailed, fmt::format("the recorder stopped: {}", error.what()), ""});
   }
 }
 

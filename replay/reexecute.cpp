@@ -1,10 +1,12 @@
 #include "replay/reexecute.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <atomic>
 #include <exception>
 
+#include "base/exception_text.h"
 #include "recorder/subnet_assembler.h"
 #include "supernet/spec.h"
 #include "trainer/environment.h"
@@ -57,6 +59,8 @@ Status TrainIntoSink(Experiment& experiment, const RunInfo& run, const Reexecute
 
 Status Reexecute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink) {
   ConfigureDeterminism();
+  // For this thread, which draws the initial weights and evaluates; stages set their own.
+  at::set_num_threads(static_cast<int>(options.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
   ASSIGN_OR_RETURN(const at::Device device, DeviceOf(run));
   ASSIGN_OR_RETURN(Experiment experiment,
@@ -74,8 +78,7 @@ Status ReexecuteSequentially(const RunInfo& run, const ReexecuteOptions& options
   try {
     return Reexecute(run, options, sink);
   } catch (const std::exception& error) {
-    const std::string what = error.what();
-    return Failed("the re-execution failed: " + what.substr(0, what.find('\n')));
+    return Failed("the re-execution failed: " + ExceptionText(error));
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace verbatim {
 
-/// Receives a re-execution as it goes. Called from one thread, in the order of declaration; OnSubnet
-/// once per subnet in ascending seq.
+/// Receives a re-execution as it goes. Called from one thread, in the order of declaration;
+/// OnSubnet once per subnet in ascending seq.
 class ReexecutionSink {
  public:
   virtual ~ReexecutionSink() = default;

@@ -173,7 +173,7 @@ tl::unexpected<Error> AlreadyExists(const fs::path& path) {
 
 Result<fs::path> CheckDestination(const fs::path& path, bool overwrite) {
   std::error_code error;
-  const fs::path absolute = fs::weakly_canonical(fs::absolute(path), error);
+  const fs::path absolute = fs::weakly_canonical(fs::absolute(path, error), error);
   const fs::file_status status = error ? fs::file_status() : fs::status(absolute, error);
   if (fs::is_directory(status)) {
     return UsageError(fmt::format("{} is a folder", path.string()), "name a file for the record");

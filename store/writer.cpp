@@ -5,12 +5,12 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <ctime>
 #include <optional>
 #include <unordered_set>
 #include <vector>
 
 #include "base/check.h"
+#include "base/utc_time.h"
 #include "store/record_file.h"
 #include "store/schema.h"
 #include "store/sqlite_boundary.h"
@@ -21,15 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using DatabasePointer = std::unique_ptr<SQLite::Database>;
-
-std::string UtcNow() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
 
 // Binds one row's values in column order without copying them, then inserts the row. What is bound
 // must live until Run.

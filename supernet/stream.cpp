@@ -18,19 +18,25 @@ std::vector<std::uint32_t> CandidatesByBlock(const SearchSpace& space) {
   return candidates;
 }
 
+Choices DrawUniform(const std::vector<std::uint32_t>& candidates, const RandomKey& key) {
+  KeyedRandom random(key);
+  Choices choices;
+  choices.reserve(candidates.size());
+  for (const std::uint32_t count : candidates) {
+    choices.push_back(static_cast<std::uint16_t>(random.Below(count)));
+  }
+  return choices;
+}
+
 class UniformSampler : public Sampler {
  public:
   UniformSampler(std::uint64_t seed, std::vector<std::uint32_t> candidates)
       : seed_(seed), candidates_(std::move(candidates)) {}
 
   Choices Draw(std::int64_t seq) const override {
-    KeyedRandom random(RandomKey{
-        .seed = seed_, .purpose = RandomPurpose::kSampler, .c = static_cast<std::uint32_t>(seq)});
-    Choices choices(candidates_.size());
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      choices[i] = static_cast<std::uint16_t>(random.Below(candidates_[i]));
-    }
-    return choices;
+    return DrawUniform(candidates_, RandomKey{.seed = seed_,
+                                              .purpose = RandomPurpose::kSampler,
+                                              .c = static_cast<std::uint32_t>(seq)});
   }
 
  private:
@@ -56,13 +62,7 @@ Result<std::unique_ptr<Sampler>> MakeSampler(const Spec& spec, const SearchSpace
 }
 
 Choices DrawUniformChoices(const SearchSpace& space, const RandomKey& key) {
-  KeyedRandom random(key);
-  Choices choices(static_cast<std::size_t>(space.blocks()));
-  for (int block = 0; block < space.blocks(); ++block) {
-    choices[static_cast<std::size_t>(block)] = static_cast<std::uint16_t>(
-        random.Below(static_cast<std::uint32_t>(space.candidates(block + 1))));
-  }
-  return choices;
+  return DrawUniform(CandidatesByBlock(space), key);
 }
 
 std::vector<std::uint32_t> DrawSamples(std::span<const std::uint32_t> pool, std::int64_t count,

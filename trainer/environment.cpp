@@ -18,6 +18,8 @@
 #include <string>
 #include <thread>
 
+#include "base/exception_text.h"
+
 namespace verbatim {
 namespace {
 
@@ -37,10 +39,6 @@ std::string CpuInfo(const std::string& field) {
     if (colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
-}
-
-std::string FirstLine(const std::string& text) {
-  return text.substr(0, text.find('\n'));
 }
 
 void AddMachine(Facts& facts) {

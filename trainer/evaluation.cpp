@@ -89,12 +89,12 @@ class EvaluatedSubnet {
 }  // namespace
 
 std::vector<EvaluationRow> EvaluateSubnets(const Experiment& experiment,
-                                           const std::function<void(std::int64_t)>& on_progress) {
+                                           const std::function<bool(std::int64_t)>& on_progress) {
   const at::NoGradGuard no_grad;
   std::vector<EvaluationRow> rows;
   for (std::int64_t index = 0; index < experiment.spec.evaluation.subnets; ++index) {
     rows.push_back(EvaluatedSubnet(experiment, index).Evaluate());
-    if (on_progress) on_progress(index + 1);
+    if (on_progress && !on_progress(index + 1)) break;
   }
   return rows;
 }

@@ -10,9 +10,9 @@
 namespace verbatim {
 
 /// Evaluates `spec.evaluation.subnets` keyed random subnets, one after another in the calling
-/// thread, and leaves the experiment as it was. `on_progress` gets the number done. Throws what
-/// LibTorch throws.
+/// thread, and leaves the experiment as it was. After each, `on_progress` (may be empty) gets the
+/// number done and says whether to go on. Throws what LibTorch throws.
 std::vector<EvaluationRow> EvaluateSubnets(const Experiment& experiment,
-                                           const std::function<void(std::int64_t)>& on_progress);
+                                           const std::function<bool(std::int64_t)>& on_progress);
 
 }  // namespace verbatim

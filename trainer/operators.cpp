@@ -12,6 +12,8 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/relu6.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace verbatim {

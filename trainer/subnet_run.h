@@ -10,7 +10,7 @@
 
 namespace verbatim {
 
-/// Created at admission. `batch` is written by stage 0's first task and `losses` by the last stage;
+/// Created at admission. `batch` is written by stage 0's first task and `loss` by the last stage;
 /// later tasks on other stages are ordered after that by the scheduler's lock.
 struct SubnetRun {
   std::int64_t seq = 0;

@@ -2,7 +2,10 @@
 
 #ifdef VERBATIM_CUDA_ENABLED
 #include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAStream.h>
+
+#include <cstring>
 
 #include "recorder/digest_cuda.h"
 #endif
@@ -38,6 +41,8 @@ DType ToDType(at::ScalarType type) {
 
 #ifdef VERBATIM_CUDA_ENABLED
 Digest CudaTensorDigest(const at::Tensor& tensor) {
+  // The kernel runs on the current device, which need not be the tensor's.
+  const c10::DeviceGuard guard(tensor.device());
   const auto options = tensor.options().dtype(at::kByte);
   const at::IntArrayRef sizes = tensor.sizes();
   const std::size_t scratch_bytes = DeviceDigestScratchBytes(sizes.size(), tensor.nbytes());

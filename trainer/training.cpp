@@ -10,10 +10,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/exception_text.h"
 #include "schedule/partition.h"
 #include "schedule/policy.h"
 #include "schedule/scheduler.h"
@@ -56,14 +58,23 @@ class Pipeline {
       AdmitSubnets();
     }
     std::vector<std::thread> threads;
-    for (int stage = 0; stage < static_cast<int>(wake_.size()); ++stage) {
-      threads.emplace_back([this, stage] { RunStage(stage); });
-    }
+    StartThreads(threads);
     for (std::thread& thread : threads) thread.join();
     return Outcome();
   }
 
  private:
+  void StartThreads(std::vector<std::thread>& threads) {
+    try {
+      for (int stage = 0; stage < static_cast<int>(wake_.size()); ++stage) {
+        threads.emplace_back([this, stage] { RunStage(stage); });
+      }
+    } catch (const std::system_error& error) {  // the machine has no thread left
+      const std::lock_guard lock(mutex_);
+      Abort(fmt::format("stage {} could not be started: {}", threads.size(), error.what()));
+    }
+  }
+
   void RunStage(int index) {
     try {
       at::set_num_threads(static_cast<int>(options_.threads_per_stage));
@@ -71,9 +82,7 @@ class Pipeline {
       ServeStage(index, stage);
     } catch (const std::exception& error) {
       const std::lock_guard lock(mutex_);
-      // LibTorch appends a stack trace below the first line.
-      const std::string what = error.what();
-      Abort(fmt::format("stage {}: {}", index, what.substr(0, what.find('\n'))));
+      Abort(fmt::format("stage {}: {}", index, ExceptionText(error)));
     }
   }
 
@@ -107,10 +116,8 @@ class Pipeline {
     const Status status = options_.observer ? options_.observer->OnSubnetFinished(seq) : Status{};
     if (options_.on_progress) options_.on_progress(finished, loss);
     lock.lock();
-    if (!status) {
-      Abort(status.error().message);
-      return;
-    }
+    if (!status) Abort(status.error().message);
+    if (over_) return;
     if (options_.stop_on_nan && !std::isfinite(loss)) {
       if (!bad_loss_ || seq < bad_loss_->first) bad_loss_ = {seq, loss};
     }

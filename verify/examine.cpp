@@ -25,6 +25,7 @@ class SubnetPass {
  public:
   SubnetPass(Verdict& verdict, const Spec& spec, const LayerTable& table, StreamCheck& stream)
       : verdict_(verdict),
+        spec_(spec),
         table_(table),
         rows_(verdict.run, spec, table),
         stream_(stream),
@@ -46,6 +47,7 @@ class SubnetPass {
   Check CausalityResult() const;
 
   Verdict& verdict_;
+  const Spec& spec_;
   const LayerTable& table_;
   RowCheck rows_;
   StreamCheck& stream_;
@@ -132,6 +134,11 @@ void SubnetPass::Audit(const SubnetRow& subnet) {
 
 void SubnetPass::CheckCount() {
   const std::int64_t planned = verdict_.run.subnets_planned;
+  if (planned != spec_.training.subnets) {
+    AddDamage(subnets_, fmt::format("{} are said to be planned, the spec has {}",
+                                    FormatCount(planned, "subnet", "subnets"),
+                                    FormatCount(spec_.training.subnets)));
+  }
   if (verdict_.run.status == RunStatus::kComplete && subnets_.outcome == Outcome::kPassed &&
       verdict_.counts.subnets < planned) {
     AddDamage(subnets_, fmt::format("the run is said to be complete, but {} of {} subnets are "

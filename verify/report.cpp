@@ -184,8 +184,8 @@ std::string Summary(const Verdict& verdict) {
   if (verdict.first_difference) {
     return fmt::format("{}: not equal to the sequential reference, first {}{} ({})",
                        SubnetsAndAccesses(counts.subnets, counts.accesses),
-                       verdict.first_difference->seq ? "at " : "",
-                       Place(*verdict.first_difference), ToString(verdict.first_difference->kind));
+                       verdict.first_difference->seq ? "at " : "", Place(*verdict.first_difference),
+                       ToString(verdict.first_difference->kind));
   }
   return fmt::format(
       "{}: {}", SubnetsAndAccesses(counts.subnets_audited, counts.accesses_audited),

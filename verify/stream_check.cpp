@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/check.h"
 #include "supernet/list_sampler.h"
+#include "supernet/text_file.h"
 
 namespace verbatim {
 
@@ -46,9 +45,8 @@ StreamCheck::StreamCheck(const RunInfo& run, const Spec& spec, const LayerTable&
 
 void StreamCheck::ReadList(const RunInfo& run) {
   const std::filesystem::path path = std::filesystem::path(run.spec_folder) / spec_.sampler.file;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  const auto text = ReadTextFile(path, "the list of subnets", "");
+  if (!text) {
     obstacle_ = fmt::format("the list file {} cannot be read", path.string());
     return;
   }
@@ -56,7 +54,7 @@ void StreamCheck::ReadList(const RunInfo& run) {
   for (int block = 0; block < table_.blocks(); ++block) {
     candidates.push_back(static_cast<std::uint32_t>(table_.candidates(block + 1)));
   }
-  auto listed = ReadChoices(text.str(), path.string(), candidates, run.subnets_planned);
+  auto listed = ReadChoices(*text, path.string(), candidates, run.subnets_planned);
   if (listed) {
     listed_ = *std::move(listed);
   } else {

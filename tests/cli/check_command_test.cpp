@@ -17,7 +17,9 @@ TEST_F(CheckCommand, DescribesAValidSpec) {
   EXPECT_EQ(result.err, "");
   EXPECT_EQ(result.out, spec +
                             ": sample is a valid spec; shapes were not checked, since there is "
-                            "no folder " + Path("data") + "\n"
+                            "no folder " +
+                            Path("data") +
+                            "\n"
                             "  seed        7\n"
                             "  numerics    native\n"
                             "  data        idx in data\n"

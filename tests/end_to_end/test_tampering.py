@@ -128,6 +128,13 @@ class Tampering(EndToEndTest):
                "DELETE FROM subnets WHERE seq = 15")
         self.verify(self.record, code=3, says="15 of 16 subnets")
 
+    def test_cut_tail_and_plan(self):
+        """The run's row agrees with the cut, the spec does not."""
+        layers = query(self.record, "SELECT access FROM accesses WHERE seq = 15")
+        tamper(self.record, *(("DELETE FROM accesses WHERE access = ?", *row) for row in layers),
+               "DELETE FROM subnets WHERE seq = 15", "UPDATE run SET subnets_planned = 15")
+        self.verify(self.record, code=3, says="15 subnets are said to be planned, the spec has 16")
+
     def test_damaged_record_is_not_reexecuted(self):
         tamper(self.record, ("DELETE FROM accesses WHERE access = ?", access_key(7, 0)))
         self.verify(self.record, "--reexecute", "all", code=3, says=(

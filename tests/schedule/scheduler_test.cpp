@@ -137,8 +137,11 @@ TEST(SchedulerTest, CausalRunsKeepCausalityUnderEveryInterleavingTried) {
       for (const std::int64_t in_flight : {1, 2, 4, 16}) {
         for (std::uint32_t seed = 0; seed < 10; ++seed) {
           RandomMachine machine(space, "causal", stages, {microbatches, in_flight}, seed);
-          ASSERT_TRUE(machine.Run(kSubnets)) << "stuck: stages " << stages << " seed " << seed;
-          ASSERT_EQ(machine.violations(), 0) << "stages " << stages << " seed " << seed;
+          SCOPED_TRACE(testing::Message()
+                       << "stages " << stages << ", micro-batches " << microbatches
+                       << ", in flight " << in_flight << ", seed " << seed);
+          ASSERT_TRUE(machine.Run(kSubnets)) << "stuck";
+          ASSERT_EQ(machine.violations(), 0);
           ASSERT_EQ(machine.out_of_order_microbatches(), 0);
           ASSERT_EQ(machine.updates(), kSubnets * stages);
           ASSERT_LE(machine.in_flight_max(), in_flight);

@@ -13,13 +13,17 @@ TEST(EvaluationTest, IsRepeatableAndChangesNothing) {
   TrainedRows(experiment, SequentialOptions());
   const auto layers = DescribeLayers(experiment);
   std::int64_t done = 0;
-  const auto rows = EvaluateSubnets(experiment, [&](std::int64_t count) { done = count; });
+  const auto rows = EvaluateSubnets(experiment, [&](std::int64_t count) {
+    done = count;
+    return true;
+  });
   EXPECT_EQ(done, 2);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].total, 359);
   EXPECT_NE(rows[0].choices, rows[1].choices);
   EXPECT_EQ(DescribeLayers(experiment), layers);
   EXPECT_EQ(EvaluateSubnets(experiment, {}), rows);
+  EXPECT_EQ(EvaluateSubnets(experiment, [](std::int64_t) { return false; }).size(), 1u);
 }
 
 TEST(EvaluationTest, ASubnetThatIsTrainedAloneLearnsTheDigits) {

@@ -91,6 +91,12 @@ INSTANTIATE_TEST_SUITE_P(
                    "said to be complete, but 9 of 12"},
         DamageCase{"TooMany", [](SampleRun& s) { s.run.subnets_planned = 11; }, kCheckSubnets,
                    "subnet 11 lies beyond the 11 that were planned"},
+        DamageCase{"PlanCutWithTheTail",
+                   [](SampleRun& s) {
+                     s.subnets.resize(9);
+                     s.run.subnets_planned = 9;
+                   },
+                   kCheckSubnets, "9 subnets are said to be planned, the spec has 12"},
         DamageCase{"ChoiceOutOfRange", [](SampleRun& s) { s.subnets[4].choices[1] = 3; },
                    kCheckSubnets, "subnet 4 chooses candidate 3 of block 1, which has 3"},
         DamageCase{"ChoicesShort", [](SampleRun& s) { s.subnets[4].choices.pop_back(); },
