@@ -59,10 +59,22 @@ std::string CountProblem(const std::string& text) {
   return ParseCount(text) ? "" : fmt::format("'{}' is neither 'all' nor a number from 1", text);
 }
 
+/// Whether `path` is the record or one of the files that SQLite keeps beside it.
+bool IsPartOfRecord(const fs::path& path, const fs::path& record) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    const fs::path part = record.string() + suffix;
+    std::error_code error;
+    if (fs::equivalent(path, part, error)) return true;
+    if (fs::weakly_canonical(path, error) == fs::weakly_canonical(part, error)) return true;
+  }
+  return false;
+}
+
 Status CheckPaths(const VerifyOptions& options) {
   std::error_code error;
-  if (!options.output.empty() && fs::equivalent(options.output, options.record, error)) {
-    return UsageError(fmt::format("-o {} is the record itself", options.output.string()),
+  if (!options.output.empty() && IsPartOfRecord(options.output, options.record)) {
+    return UsageError(fmt::format("-o {} is the record itself, or a part of it",
+                                  options.output.string()),
                       "Name another file for the report.");
   }
   if (options.data && !fs::is_directory(*options.data, error)) {
@@ -91,8 +103,7 @@ Status Reexecute(const RecordReader& reader, const VerifyOptions& options,
                  const Invocation& invocation, Verdict& verdict) {
   const std::int64_t subnets =
       std::min(*ParseCount(options.reexecute), verdict.counts.subnets_audited);
-  const bool whole =
-      verdict.run.status == RunStatus::kComplete && subnets == verdict.counts.subnets_planned;
+  const bool whole = subnets == verdict.counts.subnets_planned;
   ProgressBar progress("re-executing", subnets, false, invocation.no_color);
   ASSIGN_OR_RETURN(Comparator comparator,
                    Comparator::Create(reader, options.record.string(),

@@ -1,6 +1,7 @@
 // A whole text file in memory.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -8,7 +9,11 @@
 
 namespace verbatim {
 
-/// BadInput "PATH: `what` cannot be read", with `hint`, where it is absent, a folder or unreadable.
+/// The longest file that is read: a list of some millions of subnets.
+inline constexpr std::size_t kTextFileBytesMax = std::size_t{256} << 20;
+
+/// BadInput "PATH: `what` cannot be read", with `hint`, where it is absent, a folder, unreadable or
+/// longer than kTextFileBytesMax.
 Result<std::string> ReadTextFile(const std::filesystem::path& path, const std::string& what,
                                  const std::string& hint);
 

@@ -281,9 +281,16 @@ Check CheckEvaluations(const RecordReader& reader, const Spec& spec, const Layer
     }
   }
   const auto count = static_cast<std::int64_t>(rows->size());
-  if (verdict.run.status == RunStatus::kComplete && count != spec.evaluation.subnets) {
+  // They are written together, after the last subnet.
+  const bool expected = verdict.run.status == RunStatus::kComplete || count > 0;
+  if (expected && count != spec.evaluation.subnets) {
     AddDamage(check, fmt::format("{} recorded, the spec has {}", FormatCount(count),
                                  FormatCount(spec.evaluation.subnets)));
+  }
+  if (count > 0 && verdict.counts.subnets != verdict.run.subnets_planned) {
+    AddDamage(check, fmt::format("{} recorded, but only {} of the {} subnets before them",
+                                 FormatCount(count), FormatCount(verdict.counts.subnets),
+                                 FormatCount(verdict.run.subnets_planned)));
   }
   check.detail = FormatCount(count, "evaluated subnet", "evaluated subnets");
   return check;

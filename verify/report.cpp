@@ -24,8 +24,8 @@ std::string SubnetsAndAccesses(std::int64_t subnets, std::int64_t accesses) {
 const char* Word(const Verdict& verdict) {
   if (verdict.damaged) return "damaged";
   if (verdict.first_difference) return "different";
-  const bool whole =
-      verdict.reexecuted && verdict.counts.subnets_reexecuted == verdict.counts.subnets_audited;
+  const Counts& counts = verdict.counts;
+  const bool whole = counts.subnets_reexecuted > 0 && counts.subnets_reexecuted == counts.subnets;
   return whole ? "equal" : "intact";
 }
 
@@ -81,7 +81,8 @@ std::string DifferenceText(const Difference& difference) {
 
 std::string EqualText(const Verdict& verdict) {
   const std::int64_t equal = verdict.counts.subnets_reexecuted;
-  if (equal < verdict.counts.subnets_audited) {
+  if (equal == 0) return "intact, no subnet to re-execute";
+  if (equal < verdict.counts.subnets) {
     return fmt::format("intact and causal, the first {} equal to the sequential reference",
                        FormatCount(equal));
   }

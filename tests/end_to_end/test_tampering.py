@@ -154,6 +154,26 @@ class Tampering(EndToEndTest):
         self.assertEqual((difference["class"], difference["what"]),
                          ("computation", "evaluation 1"))
 
+    def test_evaluation_of_a_run_that_says_interrupted(self):
+        tamper(self.record, "UPDATE evaluations SET correct = correct + 1 WHERE evaluation = 1",
+               "UPDATE run SET status = 'interrupted'")
+        difference = self.first_difference("--reexecute", "all")
+        self.assertEqual(difference["what"], "evaluation 1")
+
+    def test_evaluations_without_all_subnets(self):
+        layers = query(self.record, "SELECT access FROM accesses WHERE seq = 15")
+        tamper(self.record, *(("DELETE FROM accesses WHERE access = ?", *row) for row in layers),
+               "DELETE FROM subnets WHERE seq = 15", "UPDATE run SET status = 'interrupted'")
+        self.verify(self.record, code=3, says="only 15 of the 16 subnets")
+
+    def test_report_onto_a_part_of_the_record(self):
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with self.subTest(suffix=suffix):
+                result = run("verify", self.record, "-o", str(self.record) + suffix)
+                self.assertEqual(result.code, 2)
+                self.assertIn("the record itself", result.err)
+        self.verify(self.record, code=0, says="intact and causal")
+
     def test_environment(self):
         """Bits that differ in another environment say nothing of the run, and it is said so."""
         tamper(self.record, "UPDATE environment SET value = '1.0' WHERE key = 'libtorch.version'",

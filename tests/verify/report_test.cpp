@@ -67,6 +67,11 @@ TEST(Summary, SaysWhatWasProvedAndNoMore) {
   EXPECT_EQ(Summary(part),
             "300 subnets, 4,200 accesses: intact and causal, the first 50 equal to the sequential "
             "reference");
+  Verdict gap = Equal();  // re-executed up to a gap in the record
+  gap.counts.subnets_audited = 50;
+  gap.counts.subnets_reexecuted = 50;
+  EXPECT_THAT(Summary(gap), ::testing::HasSubstr("the first 50 equal"));
+  EXPECT_THAT(RenderJson(gap, "0"), ::testing::HasSubstr("\"verdict\": \"intact\""));
   Verdict losses = Equal();
   losses.run.record_level = "losses";
   EXPECT_EQ(Summary(losses),
