@@ -117,8 +117,7 @@ at::Tensor ApplyOperator(const Layer& layer, const at::Tensor& x, LayerTensors& 
 at::Tensor ApplyLayer(const Layer& layer, const at::Tensor& input, const OperatorContext& context) {
   LayerTensors tensors(context);
   const at::Tensor output = ApplyOperator(layer, input, tensors);
-  const bool adds_input = layer.residual && layer.op.kind != OperatorKind::kSkip;
-  return adds_input ? at::add(output, input) : output;
+  return layer.residual ? at::add(output, input) : output;
 }
 
 at::Tensor DropoutMask(const at::Tensor& like, double probability, const RandomKey& key) {
