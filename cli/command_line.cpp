@@ -123,6 +123,14 @@ int Run(Invocation& invocation) {
 
 }  // namespace
 
+void AddFormatOption(CLI::App& command, std::string& format) {
+  command
+      .add_option("--format", format, "text for people, json for machines. Example: --format json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+}
+
 bool NeedsForward(const Invocation& invocation, Numerics numerics) {
   return invocation.engine == nullptr || !IsNumericProfileSet(numerics);
 }

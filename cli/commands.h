@@ -30,6 +30,10 @@ CLI::Validator WholeNumber(std::int64_t least, std::int64_t most);
 /// process has no engine, or was started without the numeric profile's variables.
 bool NeedsForward(const Invocation& invocation, Numerics numerics);
 
+/// `--format text|json`, as every command that prints a report has it. `format` holds the default
+/// and must outlive the parsing.
+void AddFormatOption(CLI::App& command, std::string& format);
+
 void AddTrainCommand(CLI::App& app, Invocation& invocation);
 void AddVerifyCommand(CLI::App& app, Invocation& invocation);
 void AddShowCommand(CLI::App& app, Invocation& invocation);

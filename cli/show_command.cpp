@@ -65,12 +65,7 @@ void AddShowCommand(CLI::App& app, Invocation& invocation) {
                    "Shows one layer's versions, by name or id. Example: --layer block3.1")
       ->type_name("NAME|ID")
       ->excludes(subnet);
-  command
-      ->add_option("--format", options->format,
-                   "text for people, json for machines. Example: --format json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  AddFormatOption(*command, options->format);
   command->callback(
       [options, &invocation] { invocation.action = [options] { return Show(*options); }; });
 }

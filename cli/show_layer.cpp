@@ -26,12 +26,9 @@ std::string RenderText(const LayerRow& layer, const std::string& record,
   text += fmt::format("{:>10} {:>10} {:>10} {:>6}  {}\n", "subnet", "read", "updated", "stage",
                       "weights after");
   for (const LineageRow& row : lineage) {
-    const auto version = [](std::int64_t seq) {
-      return seq < 0 ? std::string("initial") : fmt::format("{}", seq);
-    };
-    text += fmt::format("{:>10} {:>10} {:>10} {:>6}  {}\n", row.seq, version(row.access.read_seq),
-                        version(row.access.base_seq), row.access.stage,
-                        row.access.weights ? ToHex(*row.access.weights) : "-");
+    text += fmt::format("{:>10} {:>10} {:>10} {:>6}  {}\n", row.seq,
+                        VersionText(row.access.read_seq), VersionText(row.access.base_seq),
+                        row.access.stage, row.access.weights ? ToHex(*row.access.weights) : "-");
   }
   return text;
 }

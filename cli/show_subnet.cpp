@@ -9,14 +9,15 @@
 #include "verify/text.h"
 
 namespace verbatim {
+
+std::string VersionText(std::int64_t seq) {
+  return seq < 0 ? "initial" : fmt::format("{}", seq);
+}
+
 namespace {
 
 std::string ShortOrDash(const std::optional<Digest>& digest) {
   return digest ? ToShortHex(*digest) : "-";
-}
-
-std::string VersionText(std::int64_t seq) {
-  return seq < 0 ? "initial" : fmt::format("{}", seq);
 }
 
 std::string ChoicesText(const LayerTable& table, const SubnetRow& subnet) {

@@ -10,6 +10,9 @@
 
 namespace verbatim {
 
+/// A version as a table's cell: "7", or "initial" for -1.
+std::string VersionText(std::int64_t seq);
+
 enum class ShowFormat { kText, kJson };
 
 /// `record` is the path as typed. Errors are the reader's.

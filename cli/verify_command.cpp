@@ -73,9 +73,9 @@ bool IsPartOfRecord(const fs::path& path, const fs::path& record) {
 Status CheckPaths(const VerifyOptions& options) {
   std::error_code error;
   if (!options.output.empty() && IsPartOfRecord(options.output, options.record)) {
-    return UsageError(fmt::format("-o {} is the record itself, or a part of it",
-                                  options.output.string()),
-                      "Name another file for the report.");
+    return UsageError(
+        fmt::format("-o {} is the record itself, or a part of it", options.output.string()),
+        "Name another file for the report.");
   }
   if (options.data && !fs::is_directory(*options.data, error)) {
     return BadInput(fmt::format("--data {} is no folder", options.data->string()),
@@ -177,12 +177,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
                    "Folder of the data set, if it is not where the spec says. Example: --data "
                    "/data/digits")
       ->type_name("DIR");
-  command
-      ->add_option("--format", options->format,
-                   "text for people, json for machines. Example: --format json")
-      ->type_name("FORMAT")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  AddFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,
                    "Writes the report to a file instead of standard output. Example: -o "
