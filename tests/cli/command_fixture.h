@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "cli/command_line.h"
 #include "store/writer.h"
+#include "tests/temporary_folder.h"
 #include "tests/verify/sample_run.h"
 
 namespace verbatim {
@@ -56,16 +57,7 @@ class FakeEngine : public Engine {
 /// Each test works in a folder of its own.
 class CommandTest : public testing::Test {
  protected:
-  CommandTest() : folder_(testing::TempDir() + "verbatim_cli_" + TestName()) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    unsetenv("VERBATIM_ENGINE");
-  }
-  ~CommandTest() override { std::filesystem::remove_all(folder_); }
-
-  static std::string TestName() {
-    return testing::UnitTest::GetInstance()->current_test_info()->name();
-  }
+  CommandTest() { unsetenv("VERBATIM_ENGINE"); }
 
   static CommandResult RunWith(Engine* engine, const std::vector<std::string>& arguments) {
     std::vector<std::string> words{"verbatim"};
@@ -106,7 +98,8 @@ class CommandTest : public testing::Test {
     return Path(name);
   }
 
-  std::string folder_;
+  const test::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path().string();
   FakeEngine engine_;
 };
 

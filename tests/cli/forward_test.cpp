@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/temporary_folder.h"
+
 namespace verbatim {
 namespace {
 
@@ -16,13 +18,11 @@ namespace fs = std::filesystem;
 class Forward : public testing::Test {
  protected:
   Forward() {
-    fs::remove_all(root_);
     fs::create_directories(root_ / "bin");
     fs::create_directories(root_ / "libexec" / "verbatim");
     unsetenv("VERBATIM_ENGINE");
   }
   ~Forward() override {
-    fs::remove_all(root_);
     unsetenv("VERBATIM_ENGINE");
     for (const char* name : {"ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR"}) {
       unsetenv(name);
@@ -33,7 +33,8 @@ class Forward : public testing::Test {
     fs::permissions(path, fs::perms::owner_all);
   }
 
-  const fs::path root_ = fs::path(testing::TempDir()) / "verbatim_forward";
+  const test::TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
   const fs::path beside_ = root_ / "bin" / "verbatim-engine";
   const fs::path libexec_ = root_ / "libexec" / "verbatim" / "verbatim-engine";
 };

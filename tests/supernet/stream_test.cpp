@@ -12,6 +12,7 @@
 #include <set>
 
 #include "tests/supernet/spec_text.h"
+#include "tests/temporary_folder.h"
 
 namespace verbatim {
 namespace {
@@ -87,8 +88,8 @@ TEST(Stream, UniformDrawsAreUniform) {
 }
 
 TEST(Stream, ListComesFromAFileBesideTheSpec) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "stream_test";
-  std::filesystem::create_directories(folder);
+  const test::TemporaryFolder temporary;
+  const std::filesystem::path& folder = temporary.path();
   std::ofstream(folder / "subnets.json") << "[[1], [0], [1]]";
   SpecText text;
   text.top = R"("sampler": {"kind": "list", "file": "subnets.json"})";
@@ -106,7 +107,6 @@ TEST(Stream, ListComesFromAFileBesideTheSpec) {
   EXPECT_THAT(missing.error().message, HasSubstr("missing.json"));
   spec.sampler.file = ".";
   EXPECT_FALSE(MakeSampler(spec, BuildOrDie(spec), folder));
-  std::filesystem::remove_all(folder);
 }
 
 std::vector<std::uint32_t> Range(std::uint32_t size) {

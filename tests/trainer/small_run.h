@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -50,29 +49,11 @@ inline Experiment MakeExperiment(const Spec& spec) {
   return *std::move(experiment);
 }
 
-/// A file name of this test's own, removed at the end.
-class TemporaryRecord {
- public:
-  TemporaryRecord()
-      : path_(std::filesystem::temp_directory_path() /
-              ("verbatim_trainer_test." + std::to_string(getpid()) + ".db")) {
-    Remove();
-  }
-  ~TemporaryRecord() { Remove(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  void Remove() const {
-    for (const char* suffix : {"", "-wal", "-shm"})
-      std::filesystem::remove(path_.string() + suffix);
-  }
-  std::filesystem::path path_;
-};
-
 /// Trains `spec` under `options` into a real record and returns its content digest.
 inline std::string RecordedContent(const Spec& spec, TrainingOptions options) {
   Experiment experiment = MakeExperiment(spec);
-  const TemporaryRecord file;
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "run.db";
   RunInfo run;
   run.spec_json = SpecToJson(spec);
   run.policy = options.policy;
@@ -80,7 +61,7 @@ inline std::string RecordedContent(const Spec& spec, TrainingOptions options) {
   run.device = "cpu";
   run.subnets_planned = spec.training.subnets;
   run.started_utc = "2026-01-01T00:00:00Z";
-  auto writer = RecordWriter::Create(file.path(), run, {}, DescribeLayers(experiment), false);
+  auto writer = RecordWriter::Create(path, run, {}, DescribeLayers(experiment), false);
   EXPECT_TRUE(writer.has_value()) << writer.error().message;
   const auto recorder = Recorder::Start(*std::move(writer));
   options.observer = recorder.get();
@@ -88,7 +69,7 @@ inline std::string RecordedContent(const Spec& spec, TrainingOptions options) {
   EXPECT_TRUE(outcome.has_value());
   EXPECT_EQ(outcome->status, RunStatus::kComplete) << outcome->detail;
   EXPECT_TRUE(recorder->Close(outcome->status, outcome->detail, {}).has_value());
-  const auto reader = RecordReader::Open(file.path());
+  const auto reader = RecordReader::Open(path);
   EXPECT_TRUE(reader.has_value());
   EXPECT_EQ((*reader)->SubnetCount().value(), spec.training.subnets);
   return ToHex(ContentDigest(**reader).value());

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 
+#include "tests/temporary_folder.h"
 #include "tests/verify/sample_run.h"
 
 namespace verbatim {
@@ -223,7 +224,6 @@ TEST(Examine, FindsEvaluationsThatTheSeedDoesNotDraw) {
 class ExamineList : public testing::Test {
  protected:
   ExamineList() {
-    std::filesystem::create_directories(folder_);
     sample_.run.spec_folder = folder_;
     const std::string uniform = "\"sampler\":{\"kind\":\"uniform\"}";
     const auto place = sample_.run.spec_json.find(uniform);
@@ -232,7 +232,6 @@ class ExamineList : public testing::Test {
                                   R"("sampler":{"file":"list.jsonl","kind":"list"})");
     WriteList();
   }
-  ~ExamineList() override { std::filesystem::remove_all(folder_); }
 
   void WriteList() const {
     std::ofstream file(folder_ + "/list.jsonl");
@@ -241,7 +240,8 @@ class ExamineList : public testing::Test {
     }
   }
 
-  const std::string folder_ = testing::TempDir() + "verbatim_examine_list";
+  const test::TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path().string();
   SampleRun sample_ = MakeSampleRun();
 };
 

@@ -11,21 +11,15 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "tests/temporary_folder.h"
 
 namespace verbatim {
 
 using namespace std::string_literals;  // "\0…"s keeps its zero bytes
 
-/// A fresh folder per test, removed afterwards.
+/// Each test works in a folder of its own.
 class DataTest : public ::testing::Test {
  protected:
-  DataTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "verbatim-data-XXXXXX").string();
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  ~DataTest() override { std::filesystem::remove_all(folder_); }
-
   /// Writes (or overwrites) a file of the folder and returns its path.
   std::filesystem::path Write(const std::string& name, std::string_view content) {
     std::ofstream file(folder_ / name, std::ios::binary | std::ios::trunc);
@@ -34,7 +28,8 @@ class DataTest : public ::testing::Test {
     return folder_ / name;
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 /// `content` as one gzip member.
