@@ -7,42 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
 #include "store/record.h"
+#include "verify/comparison.h"
+#include "verify/difference.h"
 
 namespace verbatim {
-
-/// What a difference is about. Kept apart because each has another cause and another remedy.
-enum class DifferenceClass {
-  kEnvironment,     ///< numbers differ, and so do the numeric environments
-  kSpec,            ///< layers or choices are not what the spec says
-  kSampleOrder,     ///< other samples, or in another order
-  kBatchBytes,      ///< the same samples with other bytes; or another data set
-  kInitialWeights,  ///< before the first subnet
-  kSchedule,        ///< an access saw a version other than its causal predecessor's
-  kComputation,     ///< all inputs equal, the output not
-};
-/// "environment", "spec", "sample order", "batch bytes", "initial weights", "schedule",
-/// "computation".
-const char* ToString(DifferenceClass kind);
-
-/// The first place, in causal order, where a record and its reference part.
-struct Difference {
-  DifferenceClass kind = DifferenceClass::kComputation;
-  std::optional<std::int64_t> seq;  ///< nothing: before the first or after the last subnet
-  bool after_last = false;          ///< without a seq: after the last subnet
-  std::optional<std::int32_t> layer;
-  std::string layer_name;  ///< empty without a layer
-  std::optional<Phase> phase;
-  std::string what;          ///< "loss", "weights", "version read", …
-  std::string recorded;      ///< value in the record
-  std::string expected;      ///< value of the reference
-  std::string cause;         ///< what is known of it
-  std::string next_command;  ///< to type next
-};
-
-/// Whether `left` comes before `right` in the stream.
-bool IsEarlier(const Difference& left, const Difference& right);
 
 /// One fact of the numeric environment that is not as recorded. An absent value is empty.
 struct EnvironmentDifference {
@@ -85,8 +54,13 @@ struct Counts {
   std::int64_t subnets_reexecuted = 0;  ///< prefix found equal by re-execution
 };
 
+/// Which command gave a verdict.
+enum class VerdictKind { kVerify, kReplay, kDiff };
+
 struct Verdict {
-  std::string record;  ///< path as typed
+  VerdictKind kind = VerdictKind::kVerify;
+  std::string record;     ///< path as typed
+  std::string reference;  ///< path as typed of the record compared with; empty without one
   std::string spec_name;
   RunInfo run;  ///< as far as it could be read
   std::vector<Check> checks;
@@ -95,6 +69,9 @@ struct Verdict {
   bool reexecuted = false;  ///< whether a re-execution was made
   std::vector<EnvironmentDifference> environment_differences;
   std::optional<Difference> first_difference;
+  /// Of everything that was compared, where all of it was looked at (`diff`, `verify --against`,
+  /// `replay --keep-going`).
+  std::optional<Comparison> comparison;
 
   /// Whether rows cannot be trusted, there is a difference, or neither.
   int exit_code() const { return damaged ? 3 : first_difference ? 1 : 0; }

@@ -1,0 +1,45 @@
+// A difference between two executions as a plain value: where it is, of which class, what is known
+// of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "store/record.h"
+
+namespace verbatim {
+
+/// What a difference is about. Kept apart because each has another cause and another remedy.
+enum class DifferenceClass {
+  kEnvironment,     ///< numbers differ, and so do the numeric environments
+  kSpec,            ///< layers or choices are not what the spec says
+  kSampleOrder,     ///< other samples, or in another order
+  kBatchBytes,      ///< the same samples with other bytes; or another data set
+  kInitialWeights,  ///< before the first subnet
+  kSchedule,        ///< an access saw a version other than its causal predecessor's
+  kComputation,     ///< all inputs equal, the output not
+};
+/// "environment", "spec", "sample order", "batch bytes", "initial weights", "schedule",
+/// "computation".
+const char* ToString(DifferenceClass kind);
+
+/// The first place, in causal order, where a record and its reference part.
+struct Difference {
+  DifferenceClass kind = DifferenceClass::kComputation;
+  std::optional<std::int64_t> seq;  ///< nothing: before the first or after the last subnet
+  bool after_last = false;          ///< without a seq: after the last subnet
+  std::optional<std::int32_t> layer;
+  std::string layer_name;  ///< empty without a layer
+  std::optional<Phase> phase;
+  std::string what;          ///< "loss", "weights", "version read", …
+  std::string recorded;      ///< value in the record
+  std::string expected;      ///< value of the reference
+  std::string cause;         ///< what is known of it
+  std::string next_command;  ///< to type next
+};
+
+/// Whether `left` comes before `right` in the stream.
+bool IsEarlier(const Difference& left, const Difference& right);
+
+}  // namespace verbatim
