@@ -18,6 +18,7 @@ enum class RandomPurpose : std::uint8_t {
   kSplit = 5,             ///< a = b = c = 0: which samples are held out
   kEvaluationSubnet = 6,  ///< c = index of the evaluated subnet
   kCalibrationBatch = 7,  ///< a = batch, c = index of the evaluated subnet
+  kReexecutionDraw = 8,   ///< a = b = c = 0: which subnets a verification executes again
 };
 
 /// Names one stream of up to 2^34 words. Distinct names never share a word.

@@ -26,9 +26,6 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
     "  verbatim train digits.json --record off --subnets 20";
 
-/// Far above what any machine has; a million threads would take minutes to fail.
-constexpr std::int64_t kThreadsMax = 1024;
-
 std::string DeviceProblem(const std::string& device) {
   if (device == "cpu" || device == "cuda") return "";
   // Two digits: LibTorch's index is 8 bits wide, and it would take cuda:256 for cuda:0.
@@ -98,7 +95,7 @@ void AddLayoutOptions(CLI::App& command, TrainRequest& request) {
                   "Threads that one stage computes with; part of the numeric environment. "
                   "Example: --threads-per-stage 2")
       ->type_name("T")
-      ->check(WholeNumber(1, kThreadsMax))
+      ->check(WholeNumber(1, kMaxThreadsPerStage))
       ->capture_default_str();
   command
       .add_option("--device", request.device,

@@ -3,8 +3,9 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <atomic>
 #include <exception>
+#include <map>
+#include <utility>
 
 #include "base/exception_text.h"
 #include "recorder/subnet_assembler.h"
@@ -30,53 +31,101 @@ Result<at::Device> DeviceOf(const RunInfo& run) {
                 "re-execute it on a machine, and with a build, that has such a device");
 }
 
-Status TrainIntoSink(Experiment& experiment, const RunInfo& run, const ReexecuteOptions& options,
-                     ReexecutionSink& sink) {
-  ASSIGN_OR_RETURN(const RecordLevel level, RecordLevelFromString(run.record_level));
-  std::atomic<bool> stop = options.subnets == 0;
-  SubnetAssembler assembler([&](SubnetRow&& row) -> Status {
-    const bool goes_on = sink.OnSubnet(row);
-    if (!goes_on || row.seq + 1 == options.subnets) stop = true;
-    return {};
-  });
+/// Hands finished subnets on in ascending seq: with several in flight a later one may finish first.
+class InOrder {
+ public:
+  InOrder(const std::vector<std::int64_t>& sequence, ReexecutionSink& sink)
+      : sequence_(sequence), sink_(sink) {}
+
+  /// Whether the sink wants more.
+  bool Add(SubnetRow&& row) {
+    const std::int64_t seq = row.seq;
+    waiting_.emplace(seq, std::move(row));
+    while (goes_on_ && !waiting_.empty() && waiting_.begin()->first == sequence_[next_]) {
+      goes_on_ = sink_.OnSubnet(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
+      ++next_;
+    }
+    return goes_on_;
+  }
+  bool goes_on() const { return goes_on_; }
+
+ private:
+  const std::vector<std::int64_t>& sequence_;
+  ReexecutionSink& sink_;
+  std::map<std::int64_t, SubnetRow> waiting_;  ///< at most as many as are in flight
+  std::size_t next_ = 0;
+  bool goes_on_ = true;
+};
+
+TrainingOptions Layout(const ReexecuteOptions& options, RecordLevel level) {
   TrainingOptions training;
-  training.in_flight = 1;
+  training.stages = options.stages;
+  training.in_flight = options.in_flight;
   training.threads_per_stage = options.threads_per_stage;
-  training.policy = "sequential";
+  training.policy = options.stages == 1 && options.in_flight == 1 ? "sequential" : "causal";
   training.record_level = level;
   training.stop_on_nan = false;  // the record says how far the run went
+  training.sequence = options.subnets;
+  return training;
+}
+
+Status TrainIntoSink(Experiment& experiment, const ReexecuteOptions& options,
+                     TrainingOptions training, ReexecutionSink& sink) {
+  std::atomic<bool> stop = false;
+  InOrder in_order(options.subnets, sink);
+  const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
+  // Stage 0 alone finishes subnets: one thread at a time.
+  SubnetAssembler assembler([&](SubnetRow&& row) -> Status {
+    if (!in_order.Add(std::move(row)) || is_stopped()) stop = true;
+    return {};
+  });
   training.observer = &assembler;
   training.stop = &stop;
   ASSIGN_OR_RETURN(const TrainingOutcome outcome, Train(experiment, training));
   if (outcome.status == RunStatus::kFailed) {
     return Failed("the re-execution failed: " + outcome.detail);
   }
-  if (options.evaluate && outcome.subnets == experiment.spec.training.subnets) {
-    sink.OnEvaluations(EvaluateSubnets(experiment, {}));
+  if (is_stopped() && in_order.goes_on() && outcome.status != RunStatus::kComplete) {
+    return Failed(fmt::format("the re-execution was stopped on request after {} of {} subnets",
+                              outcome.subnets, options.subnets.size()));
   }
+  if (options.evaluate && in_order.goes_on()) sink.OnEvaluations(EvaluateSubnets(experiment, {}));
   return {};
 }
 
-Status Reexecute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink) {
+/// Says which data was trained on, where another or none is found.
+tl::unexpected<Error> WithDataset(Error error, const RunInfo& run) {
+  error.message += fmt::format(" (the run was trained on a data set with digest {})",
+                               ToShortHex(run.dataset_digest));
+  if (error.hint.empty()) error.hint = "Name the folder that holds it with --data.";
+  return tl::unexpected(std::move(error));
+}
+
+Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink) {
   ConfigureDeterminism();
   // For this thread, which draws the initial weights and evaluates; stages set their own.
   at::set_num_threads(static_cast<int>(options.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
   ASSIGN_OR_RETURN(const at::Device device, DeviceOf(run));
-  ASSIGN_OR_RETURN(Experiment experiment,
-                   PrepareExperiment(spec, run.spec_folder, options.data_folder, device));
-  sink.OnEnvironment(DescribeEnvironment(device, options.threads_per_stage));
-  sink.OnDataset(experiment.dataset->digest());
-  sink.OnLayers(DescribeLayers(experiment));
-  return TrainIntoSink(experiment, run, options, sink);
+  ASSIGN_OR_RETURN(
+      const RecordLevel level,
+      RecordLevelFromString(options.record_level.empty() ? run.record_level : options.record_level));
+  if (!sink.OnEnvironment(DescribeEnvironment(device, options.threads_per_stage))) return {};
+  auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, device);
+  if (!experiment) return WithDataset(std::move(experiment).error(), run);
+  const TrainingOptions training = Layout(options, level);
+  RETURN_IF_ERROR(CheckTraining(*experiment, training));
+  sink.OnDataset(experiment->dataset->digest());
+  sink.OnLayers(DescribeLayers(*experiment));
+  return TrainIntoSink(*experiment, options, training, sink);
 }
 
 }  // namespace
 
-Status ReexecuteSequentially(const RunInfo& run, const ReexecuteOptions& options,
-                             ReexecutionSink& sink) {
+Status Reexecute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink) {
   try {
-    return Reexecute(run, options, sink);
+    return Execute(run, options, sink);
   } catch (const std::exception& error) {
     return Failed("the re-execution failed: " + ExceptionText(error));
   }

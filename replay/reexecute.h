@@ -1,9 +1,12 @@
-// Executes a recorded run again and hands what it computes to a sink. No LibTorch in this header.
+// Executes a recorded run again, whole or in part, and hands what it computes to a sink. No LibTorch
+// in this header.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -11,12 +14,13 @@
 
 namespace verbatim {
 
-/// Receives a re-execution as it goes. Called from one thread, in the order of declaration;
-/// OnSubnet once per subnet in ascending seq.
+/// Receives a re-execution as it goes. Called from one thread at a time, in the order of
+/// declaration; OnSubnet once per subnet in ascending seq, whatever the layout.
 class ReexecutionSink {
  public:
   virtual ~ReexecutionSink() = default;
-  virtual void OnEnvironment(const std::vector<EnvironmentRow>& environment) = 0;
+  /// Called before anything is loaded. Returns false to end the re-execution here.
+  virtual bool OnEnvironment(const std::vector<EnvironmentRow>& environment) = 0;
   virtual void OnDataset(const Digest& dataset) = 0;
   virtual void OnLayers(const std::vector<LayerRow>& layers) = 0;
   /// Returns false to stop the re-execution here.
@@ -29,15 +33,22 @@ struct ReexecuteOptions {
   std::optional<std::filesystem::path> data_folder;
   /// As the record's environment says: it bears on the bits.
   std::int64_t threads_per_stage = 1;
-  /// Subnets 0 … subnets-1 are executed.
-  std::int64_t subnets = 0;
-  /// Whether the record has evaluations to compare with.
+  /// The layout. One stage with one subnet in flight is the sequential reference.
+  std::int64_t stages = 1;
+  std::int64_t in_flight = 1;
+  /// What is digested: "losses", "weights", "full"; empty: the record's level.
+  std::string record_level;
+  /// Subnets to execute, ascending, with all their causal predecessors (replay/plan.h).
+  std::vector<std::int64_t> subnets;
+  /// Whether to evaluate after the last subnet of the spec.
   bool evaluate = false;
+  /// Once true, no further subnet is started. May be null.
+  const std::atomic<bool>* stop = nullptr;
 };
 
-/// Runs the sequential reference of a record's spec: one subnet after another on one stage.
-/// Stops with the sink's word; errors are kBadInput (data missing or changed) or kFailed.
-Status ReexecuteSequentially(const RunInfo& run, const ReexecuteOptions& options,
-                             ReexecutionSink& sink);
+/// Executes a record's spec under the layout of `options`. Stops with the sink's word. Errors are
+/// kUsage (more stages than positions), kBadInput (the data is missing or cannot be read) or
+/// kFailed (device, LibTorch, stopped on request).
+Status Reexecute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink);
 
 }  // namespace verbatim

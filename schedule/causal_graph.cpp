@@ -7,15 +7,15 @@ CausalGraph::CausalGraph(const SearchSpace& space)
       last_user_(space.layers().size(), kNone),
       predecessors_(static_cast<std::size_t>(space.positions()), kNone) {}
 
-std::span<const std::int64_t> CausalGraph::Add(std::span<const std::uint16_t> choices) {
+std::span<const std::int64_t> CausalGraph::Add(std::int64_t seq,
+                                                std::span<const std::uint16_t> choices) {
   for (int position = 0; position < space_.positions(); ++position) {
     const Layer& layer = space_.LayerAt(position, choices);
     predecessors_[position] = kNone;
     if (!layer.IsVersioned()) continue;
     predecessors_[position] = last_user_[layer.id];
-    last_user_[layer.id] = size_;
+    last_user_[layer.id] = seq;
   }
-  ++size_;
   return predecessors_;
 }
 

@@ -17,19 +17,15 @@ class CausalGraph {
 
   explicit CausalGraph(const SearchSpace& space);
 
-  /// Adds the next subnet (the n-th call adds seq n-1) and returns, per position, the seq of its
-  /// causal predecessor there: the greatest earlier seq that uses the same layer, or kNone. Also
-  /// kNone where the layer is not versioned. The span is valid until the next call.
-  std::span<const std::int64_t> Add(std::span<const std::uint16_t> choices);
-
-  /// Subnets added so far.
-  std::int64_t size() const { return size_; }
+  /// Adds a subnet after all that were added before (ascending seq) and returns, per position, the
+  /// seq of its causal predecessor there: the greatest seq added before that uses the same layer,
+  /// or kNone. Also kNone where the layer is not versioned. The span is valid until the next call.
+  std::span<const std::int64_t> Add(std::int64_t seq, std::span<const std::uint16_t> choices);
 
  private:
   const SearchSpace& space_;
   std::vector<std::int64_t> last_user_;     ///< by layer
   std::vector<std::int64_t> predecessors_;  ///< by position, of the newest subnet
-  std::int64_t size_ = 0;
 };
 
 }  // namespace verbatim

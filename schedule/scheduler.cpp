@@ -23,12 +23,12 @@ bool Scheduler::CanAdmit() const {
 }
 
 std::int64_t Scheduler::LowestUnfinished() const {
-  return subnets_.empty() ? admitted_ : subnets_.begin()->first;
+  return subnets_.empty() ? last_admitted_ + 1 : subnets_.begin()->first;
 }
 
 void Scheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices) {
-  VERBATIM_CHECK(CanAdmit() && seq == admitted_, "seq {}, admitted {}", seq, admitted_);
-  ++admitted_;
+  VERBATIM_CHECK(CanAdmit() && seq > last_admitted_, "seq {} after {}", seq, last_admitted_);
+  last_admitted_ = seq;
   Subnet& subnet = subnets_[seq];
   subnet.choices = std::move(choices);
   subnet.unfinished_predecessors.resize(stages_.size(), 0);
@@ -39,7 +39,7 @@ void Scheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices) {
 }
 
 void Scheduler::WaitForPredecessors(std::int64_t seq, Subnet& subnet) {
-  const std::span<const std::int64_t> predecessors = graph_.Add(subnet.choices);
+  const std::span<const std::int64_t> predecessors = graph_.Add(seq, subnet.choices);
   const StageRanges& ranges = partition_.Ranges(subnet.choices);
   for (int position = 0; position < space_.positions(); ++position) {
     LayerUse& use = layers_[space_.LayerAt(position, subnet.choices).id];

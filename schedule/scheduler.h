@@ -43,8 +43,9 @@ class Scheduler {
             const SchedulerOptions& options);
 
   bool CanAdmit() const;
-  /// Admits the next subnet in sequence order; all its micro-batches are ready on stage 0 as far as
-  /// the policy lets them start.
+  /// Admits a subnet of a higher seq than all before; all its micro-batches are ready on stage 0 as
+  /// far as the policy lets them start. Subnets that are left out take no part: leave out only what
+  /// none of the others depends on (schedule/causal_cone.h).
   void Admit(std::int64_t seq, std::vector<std::uint16_t> choices);
 
   /// Takes the task that a free stage runs now, if there is one.
@@ -56,7 +57,6 @@ class Scheduler {
   std::optional<Delivery> Finished(int stage, const Task& task);
   void Deliver(const Delivery& delivery);
 
-  std::int64_t admitted() const { return admitted_; }
   std::int64_t in_flight() const { return static_cast<std::int64_t>(subnets_.size()); }
   /// Every subnet below it is finished.
   std::int64_t LowestUnfinished() const;
@@ -92,7 +92,7 @@ class Scheduler {
   std::map<std::int64_t, Subnet> subnets_;  ///< admitted and unfinished
   std::vector<Stage> stages_;
   std::vector<LayerUse> layers_;
-  std::int64_t admitted_ = 0;
+  std::int64_t last_admitted_ = -1;
 };
 
 }  // namespace verbatim

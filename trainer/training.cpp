@@ -127,9 +127,9 @@ class Pipeline {
 
   void AdmitSubnets() {
     const bool stops = bad_loss_ || (options_.stop && options_.stop->load());
-    while (!stops && scheduler_.CanAdmit() &&
-           scheduler_.admitted() < experiment_.spec.training.subnets) {
-      const std::int64_t seq = scheduler_.admitted();
+    while (!stops && scheduler_.CanAdmit() && admitted_ < Planned()) {
+      const std::int64_t seq = options_.sequence ? (*options_.sequence)[admitted_] : admitted_;
+      ++admitted_;
       SubnetRun subnet;
       subnet.seq = seq;
       subnet.choices = experiment_.sampler->Draw(seq);
@@ -156,8 +156,12 @@ class Pipeline {
     WakeReadyStages();
   }
 
+  std::int64_t Planned() const {
+    return options_.sequence ? std::ssize(*options_.sequence) : experiment_.spec.training.subnets;
+  }
+
   TrainingOutcome Outcome() const {
-    const std::int64_t planned = experiment_.spec.training.subnets;
+    const std::int64_t planned = Planned();
     if (!failure_.empty()) return {RunStatus::kFailed, failure_, finished_};
     if (bad_loss_) {
       return {RunStatus::kFailed,
@@ -182,6 +186,7 @@ class Pipeline {
   Scheduler scheduler_;
   std::map<std::int64_t, SubnetRun> subnets_;  ///< in flight; nodes stay where they are
   std::vector<std::condition_variable> wake_;  ///< by stage
+  std::int64_t admitted_ = 0;
   std::int64_t finished_ = 0;
   std::optional<std::pair<std::int64_t, float>> bad_loss_;  ///< lowest seq
   std::string failure_;

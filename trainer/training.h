@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "recorder/observer.h"
@@ -15,11 +17,14 @@
 namespace verbatim {
 
 /// A run's layout and what watches it. But for `threads_per_stage`, which belongs to the numeric
-/// environment, nothing here changes a bit of a causal run.
+/// environment, and a `sequence` that is no causal cone, nothing here changes a bit of a causal run.
 struct TrainingOptions {
   std::int64_t stages = 1;
   std::int64_t in_flight = 4;
   std::int64_t threads_per_stage = 1;
+  /// Which subnets to train, ascending; absent: all of the stream. To get the bits of the whole
+  /// stream, every subnet's causal predecessors must be among them (schedule/causal_cone.h).
+  std::optional<std::vector<std::int64_t>> sequence;
   std::string policy = "causal";
   RecordLevel record_level = RecordLevel::kWeights;
   bool stop_on_nan = true;

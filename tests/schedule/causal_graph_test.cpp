@@ -19,21 +19,20 @@ TEST(CausalGraphTest, PredecessorIsTheLatestEarlierUser) {
   const SearchSpace space = MakeTestSpace(/*blocks=*/2, /*candidates=*/2);
   CausalGraph graph(space);
   //                                                    stem  block0 block1 head
-  EXPECT_THAT(graph.Add(Choices{0, 0}), ElementsAre(kNone, kNone, kNone, kNone));
-  EXPECT_THAT(graph.Add(Choices{1, 0}), ElementsAre(0, kNone, 0, 0));
-  EXPECT_THAT(graph.Add(Choices{0, 1}), ElementsAre(1, 0, kNone, 1));
-  EXPECT_THAT(graph.Add(Choices{0, 0}), ElementsAre(2, 2, 1, 2));
-  EXPECT_EQ(graph.size(), 4);
+  EXPECT_THAT(graph.Add(0, Choices{0, 0}), ElementsAre(kNone, kNone, kNone, kNone));
+  EXPECT_THAT(graph.Add(1, Choices{1, 0}), ElementsAre(0, kNone, 0, 0));
+  EXPECT_THAT(graph.Add(2, Choices{0, 1}), ElementsAre(1, 0, kNone, 1));
+  EXPECT_THAT(graph.Add(3, Choices{0, 0}), ElementsAre(2, 2, 1, 2));
 }
 
 TEST(CausalGraphTest, LayersThatAreNeverWrittenOrderNothing) {
   const SearchSpace space = MakeTestSpace(/*blocks=*/1, /*candidates=*/1, /*trained_ends=*/false);
   const std::uint16_t skip = 1;
   CausalGraph graph(space);
-  EXPECT_THAT(graph.Add(Choices{skip}), ElementsAre(kNone, kNone, kNone));
-  EXPECT_THAT(graph.Add(Choices{skip}), ElementsAre(kNone, kNone, kNone));
-  EXPECT_THAT(graph.Add(Choices{0}), ElementsAre(kNone, kNone, kNone));
-  EXPECT_THAT(graph.Add(Choices{0}), ElementsAre(kNone, 2, kNone));
+  EXPECT_THAT(graph.Add(0, Choices{skip}), ElementsAre(kNone, kNone, kNone));
+  EXPECT_THAT(graph.Add(1, Choices{skip}), ElementsAre(kNone, kNone, kNone));
+  EXPECT_THAT(graph.Add(2, Choices{0}), ElementsAre(kNone, kNone, kNone));
+  EXPECT_THAT(graph.Add(3, Choices{0}), ElementsAre(kNone, 2, kNone));
 }
 
 TEST(CausalGraphTest, EqualsTheDefinitionOnARandomStream) {
@@ -42,7 +41,7 @@ TEST(CausalGraphTest, EqualsTheDefinitionOnARandomStream) {
   std::vector<Choices> stream;
   for (std::uint32_t seq = 0; seq < 200; ++seq) {
     stream.push_back(DrawUniformChoices(space, RandomKey{7, RandomPurpose::kSampler, 0, 0, seq}));
-    const auto predecessors = graph.Add(stream.back());
+    const auto predecessors = graph.Add(seq, stream.back());
     for (int position = 0; position < space.positions(); ++position) {
       const Layer& layer = space.LayerAt(position, stream[seq]);
       std::int64_t expected = kNone;

@@ -1,0 +1,59 @@
+#include "replay/recording_sink.h"
+
+#include <fmt/format.h>
+
+namespace verbatim {
+namespace {
+
+constexpr std::size_t kBatchMax = 64;  // subnets per transaction
+
+}  // namespace
+
+bool RecordingSink::OnEnvironment(const std::vector<EnvironmentRow>& environment) {
+  environment_ = environment;
+  return next_.OnEnvironment(environment);
+}
+
+void RecordingSink::OnDataset(const Digest& dataset) {
+  run_.dataset_digest = dataset;
+  next_.OnDataset(dataset);
+}
+
+void RecordingSink::OnLayers(const std::vector<LayerRow>& layers) {
+  auto writer = RecordWriter::Create(path_, run_, environment_, layers, overwrite_);
+  if (writer) {
+    writer_ = *std::move(writer);
+  } else {
+    status_ = tl::unexpected(std::move(writer).error());
+  }
+  next_.OnLayers(layers);
+}
+
+bool RecordingSink::OnSubnet(const SubnetRow& subnet) {
+  batch_.push_back(subnet);
+  ++subnets_;
+  if (batch_.size() == kBatchMax) Flush();
+  return next_.OnSubnet(subnet) && status_.has_value();
+}
+
+void RecordingSink::OnEvaluations(const std::vector<EvaluationRow>& evaluations) {
+  if (status_) status_ = writer_->WriteEvaluations(evaluations);
+  next_.OnEvaluations(evaluations);
+}
+
+void RecordingSink::Flush() {
+  if (status_) status_ = writer_->WriteSubnets(batch_);
+  batch_.clear();
+}
+
+Status RecordingSink::Close(const std::string& why_short) {
+  if (!writer_) return status_;
+  Flush();
+  RETURN_IF_ERROR(status_);
+  if (subnets_ == run_.subnets_planned) return writer_->Close(RunStatus::kComplete, "");
+  return writer_->Close(RunStatus::kInterrupted,
+                        fmt::format("{} after {} of {} subnets", why_short, subnets_,
+                                    run_.subnets_planned));
+}
+
+}  // namespace verbatim
