@@ -7,6 +7,12 @@
 
 namespace verbatim {
 
+/// "damaged", "different", "intact", "equal".
+const char* VerdictWord(const Verdict& verdict);
+
+/// "subnet 12, layer block3.1, forward"; "before the first subnet".
+std::string PlaceText(const Difference& difference);
+
 /// One line, without an end of line: "300 subnets, 4,200 accesses: equal to the sequential
 /// reference".
 std::string Summary(const Verdict& verdict);

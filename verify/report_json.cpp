@@ -1,0 +1,105 @@
+#include <nlohmann/json.hpp>
+
+#include "verify/report.h"
+
+namespace verbatim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json DifferenceJson(const Difference& difference) {
+  Json json;
+  json["class"] = ToString(difference.kind);
+  json["subnet"] = OrNull(difference.seq);
+  json["layer"] = OrNull(difference.layer);
+  json["layer_name"] = difference.layer ? Json(difference.layer_name) : Json(nullptr);
+  json["phase"] = difference.phase ? Json(ToString(*difference.phase)) : Json(nullptr);
+  json["what"] = difference.what;
+  json["recorded"] = difference.recorded;
+  json["expected"] = difference.expected;
+  json["cause"] = difference.cause;
+  json["next_command"] = difference.next_command;
+  return json;
+}
+
+Json CountsJson(const Counts& counts) {
+  Json json;
+  json["subnets_planned"] = counts.subnets_planned;
+  json["subnets"] = counts.subnets;
+  json["accesses"] = counts.accesses;
+  json["subnets_audited"] = counts.subnets_audited;
+  json["accesses_audited"] = counts.accesses_audited;
+  json["violations"] = counts.violations;
+  json["subnets_with_violations"] = counts.subnets_with_violations;
+  json["subnets_reexecuted"] = counts.subnets_reexecuted;
+  return json;
+}
+
+Json RunJson(const Verdict& verdict) {
+  Json json;
+  json["name"] = verdict.spec_name;
+  json["status"] = ToString(verdict.run.status);
+  json["status_detail"] = verdict.run.status_detail;
+  json["policy"] = verdict.run.policy;
+  json["stages"] = verdict.run.stages;
+  json["in_flight"] = verdict.run.in_flight;
+  json["device"] = verdict.run.device;
+  json["record_level"] = verdict.run.record_level;
+  json["tool_version"] = verdict.run.tool_version;
+  return json;
+}
+
+Json ChecksJson(const std::vector<Check>& checks) {
+  Json list = Json::array();
+  for (const Check& check : checks) {
+    Json json;
+    json["name"] = check.name;
+    json["outcome"] = ToString(check.outcome);
+    json["detail"] = check.detail;
+    json["problems"] = check.problems;
+    json["problem_count"] = check.problem_count;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json EnvironmentJson(const std::vector<EnvironmentDifference>& differences) {
+  Json list = Json::array();
+  for (const EnvironmentDifference& difference : differences) {
+    Json json;
+    json["key"] = difference.key;
+    json["recorded"] = difference.recorded;
+    json["here"] = difference.here;
+    json["numeric"] = difference.numeric;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string RenderJson(const Verdict& verdict, const std::string& tool_version) {
+  Json json;
+  json["format"] = "verbatim-verdict";
+  json["version"] = 1;
+  json["tool_version"] = tool_version;
+  json["record"] = verdict.record;
+  json["verdict"] = VerdictWord(verdict);
+  json["exit_code"] = verdict.exit_code();
+  json["summary"] = Summary(verdict);
+  json["run"] = RunJson(verdict);
+  json["counts"] = CountsJson(verdict.counts);
+  json["environment_differences"] = EnvironmentJson(verdict.environment_differences);
+  json["checks"] = ChecksJson(verdict.checks);
+  json["first_difference"] =
+      verdict.first_difference ? DifferenceJson(*verdict.first_difference) : Json(nullptr);
+  // Paths and messages may hold bytes that are no UTF-8; a report is written nevertheless.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace verbatim
