@@ -21,6 +21,14 @@ struct EnvironmentDifference {
   bool numeric = true;  ///< whether it may change bits
 };
 
+/// One setting that two records do not share: a field of their specs ("training.lr.base") or of
+/// their layouts ("stages"). A value that a side does not have is empty.
+struct SettingDifference {
+  std::string key;
+  std::string a;  ///< of Verdict::record
+  std::string b;  ///< of Verdict::reference
+};
+
 enum class Outcome { kPassed, kFailed, kNotRun };
 /// "passed", "failed", "not run".
 const char* ToString(Outcome outcome);
@@ -66,8 +74,12 @@ struct Verdict {
   std::vector<Check> checks;
   Counts counts;
   bool damaged = false;     ///< rows are unreadable or contradict each other
+  /// The first subnet whose rows are missing or damaged, as far as that can be told.
+  std::optional<std::int64_t> first_damaged_subnet;
   bool reexecuted = false;  ///< whether a re-execution was made
   std::vector<EnvironmentDifference> environment_differences;
+  std::vector<SettingDifference> spec_differences;    ///< `diff`: of two specs
+  std::vector<SettingDifference> layout_differences;  ///< `diff`: of two layouts
   std::optional<Difference> first_difference;
   /// Of everything that was compared, where all of it was looked at (`diff`, `verify --against`,
   /// `replay --keep-going`).
