@@ -36,6 +36,7 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db --stages 4\n"
     "  verbatim verify run.db\n"
     "  verbatim verify run.db --reexecute all\n"
+    "  verbatim replay run.db --stages 8\n"
     "  verbatim show run.db --subnet 12\n"
     "\n"
     "verbatim COMMAND --help has examples for every option.";
@@ -63,6 +64,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddCheckCommand(app, invocation);
   AddTrainCommand(app, invocation);
   AddVerifyCommand(app, invocation);
+  AddReplayCommand(app, invocation);
   AddShowCommand(app, invocation);
 }
 

@@ -40,6 +40,7 @@ class Engine {
   /// Trains, records, prints the summary; returns when the record is closed. Ctrl-C (SIGINT,
   /// SIGTERM) stops admission, finishes the subnets in flight and closes as "interrupted".
   virtual Status Train(const TrainRequest& request) = 0;
+  /// Ctrl-C stops it with an error (kFailed).
   virtual Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
                            ReexecutionSink& sink) = 0;
 };

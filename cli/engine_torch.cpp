@@ -224,7 +224,10 @@ Status TorchEngine::Train(const TrainRequest& request) {
 
 Status TorchEngine::Reexecute(const RunInfo& run, const ReexecuteOptions& options,
                               ReexecutionSink& sink) {
-  return ReexecuteSequentially(run, options, sink);
+  const StopSignals signals;
+  ReexecuteOptions stoppable = options;
+  stoppable.stop = &signals.requested();
+  return verbatim::Reexecute(run, stoppable, sink);
 }
 
 }  // namespace verbatim

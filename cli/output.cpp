@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 namespace verbatim {
 namespace {
@@ -49,6 +50,17 @@ Status WriteResult(std::string_view text, const std::filesystem::path& path) {
   if (error != 0) return failed(error);
   if (!closed) return failed(errno);
   return {};
+}
+
+bool IsPartOfRecord(const std::filesystem::path& path, const std::filesystem::path& record) {
+  namespace fs = std::filesystem;
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    const fs::path part = record.string() + suffix;
+    std::error_code error;
+    if (fs::equivalent(path, part, error)) return true;
+    if (fs::weakly_canonical(path, error) == fs::weakly_canonical(part, error)) return true;
+  }
+  return false;
 }
 
 bool UseColor(std::FILE* stream, bool no_color) {

@@ -18,6 +18,9 @@ Status WriteToStdout(std::string_view text);
 /// says what kept it from being written.
 Status WriteResult(std::string_view text, const std::filesystem::path& path);
 
+/// Whether `path` is the record or one of the files that SQLite keeps beside it.
+bool IsPartOfRecord(const std::filesystem::path& path, const std::filesystem::path& record);
+
 /// "verbatim: error: MESSAGE", then the hint, indented. Colored where the terminal allows.
 void PrintError(const Error& error, bool no_color);
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <limits>
@@ -12,11 +11,9 @@
 #include "cli/commands.h"
 #include "cli/forward.h"
 #include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/reexecution.h"
 #include "cli/version.h"
 #include "store/reader.h"
-#include "verify/comparator.h"
-#include "verify/examine.h"
 #include "verify/report.h"
 
 namespace verbatim {
@@ -25,25 +22,27 @@ namespace {
 namespace fs = std::filesystem;
 
 struct VerifyOptions {
-  fs::path record;
-  std::string reexecute;  ///< "all", a number, or empty
+  ReexecutionRequest request;
+  std::string reexecute;                   ///< "all", a number, or empty
+  std::optional<std::uint64_t> draw_seed;  ///< the spec's seed where absent
   std::string format = "text";
   fs::path output;
-  std::optional<fs::path> data;
 };
 
 constexpr const char* kFooter =
     "Looks at the record's integrity first, then at the stream, then at causality: whether every\n"
     "access read and updated the version that its causal predecessor left. --reexecute then "
     "trains\n"
-    "the recorded subnets again, one after another, and compares every bit that was recorded.\n"
+    "recorded subnets again, one after another, and compares every bit that was recorded: all of\n"
+    "them, or N drawn at random together with the subnets that their weights depend on.\n"
     "\n"
-    "Exit code 0: nothing found; 1: a difference or violation; 3: the record is damaged.\n"
+    "Exit code 0: nothing found; 1: a difference or violation; 3: the record is damaged; 4: this\n"
+    "machine cannot decide, such as in another numeric environment.\n"
     "\n"
     "Examples:\n"
     "  verbatim verify run.db\n"
     "  verbatim verify run.db --reexecute all\n"
-    "  verbatim verify run.db --reexecute 50 --data /data/digits\n"
+    "  verbatim verify run.db --reexecute 50 --draw-seed 7 --data /data/digits\n"
     "  verbatim verify run.db --format json -o verdict.json";
 
 /// "all" is the largest number.
@@ -59,79 +58,27 @@ std::string CountProblem(const std::string& text) {
   return ParseCount(text) ? "" : fmt::format("'{}' is neither 'all' nor a number from 1", text);
 }
 
-/// Whether `path` is the record or one of the files that SQLite keeps beside it.
-bool IsPartOfRecord(const fs::path& path, const fs::path& record) {
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-    const fs::path part = record.string() + suffix;
-    std::error_code error;
-    if (fs::equivalent(path, part, error)) return true;
-    if (fs::weakly_canonical(path, error) == fs::weakly_canonical(part, error)) return true;
-  }
-  return false;
-}
-
 Status CheckPaths(const VerifyOptions& options) {
-  std::error_code error;
-  if (!options.output.empty() && IsPartOfRecord(options.output, options.record)) {
+  if (!options.output.empty() && IsPartOfRecord(options.output, options.request.record)) {
     return UsageError(
         fmt::format("-o {} is the record itself, or a part of it", options.output.string()),
         "Name another file for the report.");
   }
-  if (options.data && !fs::is_directory(*options.data, error)) {
-    return BadInput(fmt::format("--data {} is no folder", options.data->string()),
-                    "Name the folder that holds the data set's files.");
-  }
-  return {};
+  return CheckDataFolder(options.request.data);
 }
 
-/// As recorded: the number of threads bears on the bits.
-Result<std::int64_t> RecordedThreads(const RecordReader& reader) {
-  ASSIGN_OR_RETURN(const auto environment, reader.Environment());
-  for (const EnvironmentRow& row : environment) {
-    if (row.key != "threads_per_stage") continue;
-    std::int64_t threads = 0;
-    const char* end = row.value.data() + row.value.size();
-    const auto [stop, error] = std::from_chars(row.value.data(), end, threads);
-    if (error == std::errc() && stop == end && threads >= 1) return threads;
-    return BadInput(fmt::format("the recorded threads_per_stage is '{}'", row.value),
-                    "The record's environment was changed; it cannot be re-executed.");
-  }
-  return 1;
+/// What --reexecute and --draw-seed ask for.
+Result<ReplaySelection> SelectionOf(const VerifyOptions& options, const RunInfo& run) {
+  if (options.reexecute == "all") return ReplaySelection{};
+  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the recorded spec"));
+  ReplaySelection selection;
+  selection.draw = {*ParseCount(options.reexecute), options.draw_seed.value_or(spec.seed)};
+  return selection;
 }
 
-Status Reexecute(const RecordReader& reader, const VerifyOptions& options,
-                 const Invocation& invocation, Verdict& verdict) {
-  const std::int64_t subnets =
-      std::min(*ParseCount(options.reexecute), verdict.counts.subnets_audited);
-  const bool whole = subnets == verdict.counts.subnets_planned;
-  ProgressBar progress("re-executing", subnets, false, invocation.no_color);
-  ASSIGN_OR_RETURN(Comparator comparator,
-                   Comparator::Create(reader, options.record.string(),
-                                      [&](std::int64_t done) { progress.Update(done); }));
-  ASSIGN_OR_RETURN(const auto evaluations, reader.Evaluations());
-  ReexecuteOptions request;
-  request.data_folder = options.data;
-  request.subnets = subnets;
-  request.evaluate = whole && !evaluations.empty();
-  ASSIGN_OR_RETURN(request.threads_per_stage, RecordedThreads(reader));
-  RETURN_IF_ERROR(invocation.engine->Reexecute(verdict.run, request, comparator));
-  RETURN_IF_ERROR(comparator.status());
-  comparator.AddTo(verdict);
-  return {};
-}
-
-/// The spec's numeric profile, which must be set before the engine starts; nothing where the record
-/// is too damaged to be re-executed.
-std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
-  const auto run = reader.Run();
-  if (!run) return std::nullopt;
-  const auto spec = ParseSpec(run->spec_json, "the recorded spec");
-  return spec ? std::optional(spec->numerics) : std::nullopt;
-}
-
-Result<int> Verify(const VerifyOptions& options, const Invocation& invocation) {
+Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckPaths(options));
-  ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
+  ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
   const bool reexecute = !options.reexecute.empty();
   if (reexecute) {
     const auto numerics = RecordedNumerics(*reader);
@@ -139,16 +86,11 @@ Result<int> Verify(const VerifyOptions& options, const Invocation& invocation) {
       return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
     }
   }
-  Verdict verdict;
-  {
-    ProgressBar progress("verifying", reader->SubnetCount().value_or(0), false,
-                         invocation.no_color);
-    verdict = ExamineRecord(*reader, options.record.string(),
-                            [&](std::int64_t done) { progress.Update(done); });
-  }
+  Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
   // What a damaged record says cannot be executed.
   if (reexecute && !verdict.damaged) {
-    RETURN_IF_ERROR(Reexecute(*reader, options, invocation, verdict));
+    ASSIGN_OR_RETURN(options.request.selection, SelectionOf(options, verdict.run));
+    RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
   }
   const bool json = options.format == "json";
   RETURN_IF_ERROR(
@@ -163,20 +105,22 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("verify", "Proves a record intact, causal and, re-executed, equal");
   command->footer(kFooter);
-  command->add_option("record", options->record, "The record to verify. Example: run.db")
+  command->add_option("record", options->request.record, "The record to verify. Example: run.db")
       ->required()
       ->type_name("RUN.db");
+  CLI::Option* reexecute =
+      command
+          ->add_option("--reexecute", options->reexecute,
+                       "Trains recorded subnets again and compares: all of them, or N drawn at "
+                       "random with their causal cones. Example: --reexecute all")
+          ->type_name("all|N")
+          ->check(CLI::Validator(CountProblem, ""));
   command
-      ->add_option("--reexecute", options->reexecute,
-                   "Trains the recorded subnets again and compares: all of them, or the first N. "
-                   "Example: --reexecute all")
-      ->type_name("all|N")
-      ->check(CLI::Validator(CountProblem, ""));
-  command
-      ->add_option("--data", options->data,
-                   "Folder of the data set, if it is not where the spec says. Example: --data "
-                   "/data/digits")
-      ->type_name("DIR");
+      ->add_option("--draw-seed", options->draw_seed,
+                   "Seed of that draw; the spec's seed if not given. Example: --draw-seed 7")
+      ->type_name("SEED")
+      ->needs(reexecute);
+  AddReexecutionOptions(*command, options->request);
   AddFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,

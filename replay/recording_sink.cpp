@@ -46,13 +46,13 @@ void RecordingSink::Flush() {
   batch_.clear();
 }
 
-Status RecordingSink::Close(const std::string& why_short) {
+Status RecordingSink::Close(const std::string& why) {
   if (!writer_) return status_;
   Flush();
   RETURN_IF_ERROR(status_);
   if (subnets_ == run_.subnets_planned) return writer_->Close(RunStatus::kComplete, "");
   return writer_->Close(RunStatus::kInterrupted,
-                        fmt::format("{} after {} of {} subnets", why_short, subnets_,
+                        fmt::format("{} after {} of {} subnets", why, subnets_,
                                     run_.subnets_planned));
 }
 

@@ -26,8 +26,8 @@ class RecordingSink : public ReexecutionSink {
   void OnEvaluations(const std::vector<EvaluationRow>& evaluations) override;
 
   /// Ends the record: "complete" where it holds every subnet of the spec, else "interrupted", with
-  /// `why_short` as its detail. Returns the first error. Call once, after the re-execution.
-  Status Close(const std::string& why_short);
+  /// `why` as its detail. Returns the first error. Call once, after the re-execution.
+  Status Close(const std::string& why);
   /// Whether there is a record: the re-execution came as far as the layers.
   bool is_open() const { return writer_ != nullptr; }
 

@@ -75,8 +75,8 @@ std::vector<EnvironmentDifference> CompareEnvironments(const std::vector<Environ
 }
 
 Result<Comparator> Comparator::Create(const RecordReader& reader, std::string record,
-                                      std::function<void(std::int64_t)> progress) {
-  Comparator comparator(reader, std::move(record), std::move(progress));
+                                      Options options) {
+  Comparator comparator(reader, std::move(record), std::move(options));
   ASSIGN_OR_RETURN(comparator.run_, reader.Run());
   ASSIGN_OR_RETURN(comparator.environment_, reader.Environment());
   ASSIGN_OR_RETURN(auto layers, reader.Layers());
@@ -84,8 +84,13 @@ Result<Comparator> Comparator::Create(const RecordReader& reader, std::string re
   return comparator;
 }
 
-void Comparator::OnEnvironment(const std::vector<EnvironmentRow>& environment) {
+bool Comparator::OnEnvironment(const std::vector<EnvironmentRow>& environment) {
   environment_differences_ = CompareEnvironments(environment_, environment);
+  if (options_.any_environment) return true;
+  if (auto refusal = EnvironmentRefusal(environment_differences_)) {
+    status_ = tl::unexpected(*std::move(refusal));
+  }
+  return status_.has_value();
 }
 
 std::string Comparator::EnvironmentCause() const {
@@ -152,7 +157,7 @@ void Comparator::OnLayers(const std::vector<LayerRow>& layers) {
 }
 
 bool Comparator::OnSubnet(const SubnetRow& subnet) {
-  if (difference_ || !status_) return false;
+  if (!status_) return false;
   const bool with_activations = run_.record_level == "full";
   auto recorded = reader_->Subnet(subnet.seq, ReadOptions{true, with_activations, false});
   if (!recorded) {
@@ -161,12 +166,13 @@ bool Comparator::OnSubnet(const SubnetRow& subnet) {
   }
   if (!recorded->has_value()) return false;
   if (auto difference = CompareSubnetRows(*table_, **recorded, subnet)) {
-    Report(*std::move(difference));
-    return false;
+    if (!difference_) Report(*std::move(difference));
+  } else {
+    ++subnets_equal_;
   }
-  ++subnets_equal_;
-  if (progress_) progress_(subnets_equal_);
-  return true;
+  ++subnets_compared_;
+  if (options_.progress) options_.progress(subnets_compared_);
+  return !difference_ || options_.keep_going;
 }
 
 void Comparator::OnEvaluations(const std::vector<EvaluationRow>& evaluations) {
@@ -213,8 +219,8 @@ void Comparator::AddFirst(Verdict& verdict) const {
 
 void Comparator::AddTo(Verdict& verdict) const {
   Check check = PassedCheck(kCheckReexecution);
-  check.detail = fmt::format("{} equal to the sequential reference",
-                             FormatCount(subnets_equal_, "subnet", "subnets"));
+  check.detail = fmt::format("{} equal to {}", FormatCount(subnets_equal_, "subnet", "subnets"),
+                             ReferenceText(verdict.coverage));
   if (evaluations_equal_) check.detail += ", and the evaluations";
   if (difference_) {
     AddProblem(check, fmt::format("{} differs: {}", difference_->what, difference_->cause));

@@ -1,4 +1,5 @@
-// Compares a re-execution with the record, as it goes, and stops it at the first difference.
+// Compares a re-execution with the record, as it goes, and stops it at the first difference (or
+// goes on and collects them all).
 //
 // Within a subnet it looks in causal order, so that the first difference is an origin: choices,
 // samples, batch bytes, versions read, activations in forward order, loss; then, from the head down
@@ -31,21 +32,27 @@ std::vector<EnvironmentDifference> CompareEnvironments(const std::vector<Environ
 /// Not thread-safe: all calls from the re-execution's thread.
 class Comparator : public ReexecutionSink {
  public:
-  /// Keeps a reference to `reader`. `record` is the path as typed, for messages. `progress` (may be
-  /// empty) is told the number of subnets found equal. Errors are the reader's.
-  static Result<Comparator> Create(const RecordReader& reader, std::string record,
-                                   std::function<void(std::int64_t)> progress = {});
+  struct Options {
+    /// Whether to go on after the first difference, and tell origins from what they taint.
+    bool keep_going = false;
+    /// Whether to compare although the numeric environment is not the recorded one.
+    bool any_environment = false;
+    /// Told the number of subnets compared; may be empty.
+    std::function<void(std::int64_t)> progress;
+  };
+  /// Keeps a reference to `reader`. `record` is the path as typed, for messages. Errors are the
+  /// reader's.
+  static Result<Comparator> Create(const RecordReader& reader, std::string record, Options options);
 
-  void OnEnvironment(const std::vector<EnvironmentRow>& environment) override;
+  bool OnEnvironment(const std::vector<EnvironmentRow>& environment) override;
   void OnDataset(const Digest& dataset) override;
   void OnLayers(const std::vector<LayerRow>& layers) override;
   bool OnSubnet(const SubnetRow& subnet) override;
   void OnEvaluations(const std::vector<EvaluationRow>& evaluations) override;
 
-  /// Subnets 0 … subnets_equal() - 1 are equal to the record.
-  std::int64_t subnets_equal() const { return subnets_equal_; }
   const std::optional<Difference>& difference() const { return difference_; }
-  /// An error that ended the comparison: the record could not be read on.
+  /// An error that ended the comparison: the record could not be read on, or this machine's numeric
+  /// environment is not the recorded one.
   const Status& status() const { return status_; }
 
   /// Writes what was found into a verdict of the same record: its re-execution check, counts,
@@ -53,9 +60,8 @@ class Comparator : public ReexecutionSink {
   void AddTo(Verdict& verdict) const;
 
  private:
-  Comparator(const RecordReader& reader, std::string record,
-             std::function<void(std::int64_t)> progress)
-      : reader_(&reader), record_(std::move(record)), progress_(std::move(progress)) {}
+  Comparator(const RecordReader& reader, std::string record, Options options)
+      : reader_(&reader), record_(std::move(record)), options_(std::move(options)) {}
 
   void Report(Difference difference);
   std::string EnvironmentCause() const;
@@ -63,11 +69,12 @@ class Comparator : public ReexecutionSink {
 
   const RecordReader* reader_;
   std::string record_;
-  std::function<void(std::int64_t)> progress_;
+  Options options_;
   RunInfo run_;
   std::vector<EnvironmentRow> environment_;
   std::optional<LayerTable> table_;
   std::vector<EnvironmentDifference> environment_differences_;
+  std::int64_t subnets_compared_ = 0;
   std::int64_t subnets_equal_ = 0;
   bool evaluations_equal_ = false;
   std::optional<Difference> difference_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "verify/confidence.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -14,15 +15,16 @@ std::string SubnetsAndAccesses(std::int64_t subnets, std::int64_t accesses) {
 }
 
 std::string EqualText(const Verdict& verdict) {
-  const std::int64_t equal = verdict.counts.subnets_reexecuted;
-  if (equal == 0) return "intact, no subnet to re-execute";
-  if (equal < verdict.counts.subnets) {
-    return fmt::format("intact and causal, the first {} equal to the sequential reference",
-                       FormatCount(equal));
+  const Coverage& coverage = verdict.coverage;
+  if (coverage.executed == 0) return "intact, no subnet to re-execute";
+  const std::string reference = ReferenceText(coverage);
+  if (coverage.executed < verdict.counts.subnets) {
+    return fmt::format("intact and causal, re-executed {}: equal to {}", coverage.description,
+                       reference);
   }
   return verdict.run.record_level == "losses"
-             ? "equal to the sequential reference in every loss (weights are not recorded)"
-             : "equal to the sequential reference";
+             ? fmt::format("equal to {} in every loss (weights are not recorded)", reference)
+             : fmt::format("equal to {}", reference);
 }
 
 }  // namespace
@@ -45,6 +47,19 @@ std::string PlaceText(const Difference& difference) {
   if (difference.layer) place += fmt::format(", layer {}", difference.layer_name);
   if (difference.phase) place += fmt::format(", {}", ToString(*difference.phase));
   return place;
+}
+
+std::string ReferenceText(const Coverage& coverage) {
+  if (coverage.is_sequential_reference()) return "the sequential reference";
+  return fmt::format("a replay on {}", FormatCount(coverage.stages, "stage", "stages"));
+}
+
+std::string ConfidenceText(const Coverage& coverage) {
+  if (!coverage.detectable_share) return "";
+  return fmt::format(
+      "Had {:.1f} % of the subnets been faulty or more, this draw would have met one with a "
+      "probability of {:.0f} %.",
+      100 * *coverage.detectable_share, 100 * kConfidence);
 }
 
 std::string IncompleteText(const RunInfo& run, std::int64_t subnets) {

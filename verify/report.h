@@ -24,6 +24,12 @@ std::string RenderText(const Verdict& verdict);
 /// One JSON object, indented by two spaces, with an end of line; docs/cli.md states its fields.
 std::string RenderJson(const Verdict& verdict, const std::string& tool_version);
 
+/// What a re-execution computes: "the sequential reference", "a replay on 3 stages".
+std::string ReferenceText(const Coverage& coverage);
+
+/// What an equal draw of subnets says of all of them, as a sentence; empty where none was drawn.
+std::string ConfidenceText(const Coverage& coverage);
+
 /// "interrupted after 120 of 300 subnets", "failed after 7 of 300 subnets: disk full"; empty for a
 /// complete run.
 std::string IncompleteText(const RunInfo& run, std::int64_t subnets);

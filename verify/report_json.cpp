@@ -40,6 +40,18 @@ Json CountsJson(const Counts& counts) {
   return json;
 }
 
+Json CoverageJson(const Coverage& coverage) {
+  Json json;
+  json["description"] = coverage.description;
+  json["subnets_recorded"] = coverage.recorded;
+  json["subnets_selected"] = coverage.selected;
+  json["subnets_executed"] = coverage.executed;
+  json["stages"] = coverage.stages;
+  json["in_flight"] = coverage.in_flight;
+  json["detectable_share"] = OrNull(coverage.detectable_share);
+  return json;
+}
+
 Json RunJson(const Verdict& verdict) {
   Json json;
   json["name"] = verdict.spec_name;
@@ -94,6 +106,7 @@ std::string RenderJson(const Verdict& verdict, const std::string& tool_version) 
   json["summary"] = Summary(verdict);
   json["run"] = RunJson(verdict);
   json["counts"] = CountsJson(verdict.counts);
+  json["coverage"] = verdict.reexecuted ? CoverageJson(verdict.coverage) : Json(nullptr);
   json["environment_differences"] = EnvironmentJson(verdict.environment_differences);
   json["checks"] = ChecksJson(verdict.checks);
   json["first_difference"] =

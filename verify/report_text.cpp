@@ -59,6 +59,10 @@ std::string RenderText(const Verdict& verdict) {
     text += fmt::format("The run {}{}.\nThis verdict is about what is recorded.\n",
                         failed ? "" : "was ", incomplete);
   }
+  if (verdict.reexecuted && verdict.exit_code() == 0) {
+    const std::string confidence = ConfidenceText(verdict.coverage);
+    if (!confidence.empty()) text += confidence + "\n";
+  }
   return text + Summary(verdict) + "\n";
 }
 

@@ -59,7 +59,22 @@ struct Counts {
   std::int64_t accesses_audited = 0;
   std::int64_t violations = 0;  ///< of causality
   std::int64_t subnets_with_violations = 0;
-  std::int64_t subnets_reexecuted = 0;  ///< prefix found equal by re-execution
+  std::int64_t subnets_reexecuted = 0;  ///< found equal by re-execution
+};
+
+/// What a re-execution was to cover.
+struct Coverage {
+  std::int64_t recorded = 0;  ///< subnets that could have been executed
+  std::int64_t selected = 0;  ///< of them asked for
+  std::int64_t executed = 0;  ///< to be executed: those selected, and what they depend on
+  std::string description;    ///< "the causal cone of subnet 12: 8 of 300 subnets"
+  std::int64_t stages = 1;    ///< the layout of the re-execution
+  std::int64_t in_flight = 1;
+  /// Of a random draw: it finds a run whose share of faulty subnets is this or more with a
+  /// probability of kConfidence (verify/confidence.h).
+  std::optional<double> detectable_share;
+
+  bool is_sequential_reference() const { return stages == 1 && in_flight == 1; }
 };
 
 /// Which command gave a verdict.
@@ -77,6 +92,7 @@ struct Verdict {
   /// The first subnet whose rows are missing or damaged, as far as that can be told.
   std::optional<std::int64_t> first_damaged_subnet;
   bool reexecuted = false;  ///< whether a re-execution was made
+  Coverage coverage;        ///< of the re-execution
   std::vector<EnvironmentDifference> environment_differences;
   std::vector<SettingDifference> spec_differences;    ///< `diff`: of two specs
   std::vector<SettingDifference> layout_differences;  ///< `diff`: of two layouts

@@ -1,0 +1,124 @@
+#include "cli/reexecution.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <system_error>
+
+#include "base/utc_time.h"
+#include "cli/progress.h"
+#include "cli/version.h"
+#include "replay/recording_sink.h"
+#include "verify/comparator.h"
+#include "verify/confidence.h"
+#include "verify/examine.h"
+
+namespace verbatim {
+namespace {
+
+namespace fs = std::filesystem;
+
+Coverage CoverageOf(const ReplayPlan& plan, const ReexecutionRequest& request) {
+  Coverage coverage;
+  coverage.recorded = plan.recorded;
+  coverage.selected = std::ssize(plan.selected);
+  coverage.executed = std::ssize(plan.subnets);
+  coverage.description = plan.description;
+  coverage.stages = request.stages;
+  coverage.in_flight = request.in_flight;
+  if (request.selection.draw && plan.recorded > 0) {
+    coverage.detectable_share = DetectableShare(plan.recorded, coverage.selected);
+  }
+  return coverage;
+}
+
+/// The head row of a record of the re-execution.
+RunInfo DescribeReplay(const RunInfo& run, const ReexecutionRequest& request,
+                       const Invocation& invocation) {
+  RunInfo replay = run;
+  replay.tool_version = ToolVersion();
+  replay.command_line = invocation.command_line;
+  replay.policy = request.stages == 1 && request.in_flight == 1 ? "sequential" : "causal";
+  if (!request.record_level.empty()) replay.record_level = request.record_level;
+  replay.stages = request.stages;
+  replay.in_flight = request.in_flight;
+  replay.started_utc = UtcNow();
+  return replay;
+}
+
+Status Execute(const RunInfo& run, const ReexecuteOptions& options,
+               const ReexecutionRequest& request, const Invocation& invocation,
+               Comparator& comparator) {
+  if (request.output.empty()) return invocation.engine->Reexecute(run, options, comparator);
+  RecordingSink recording(request.output, DescribeReplay(run, request, invocation), request.force,
+                          comparator);
+  const Status executed = invocation.engine->Reexecute(run, options, recording);
+  const Status closed = recording.Close(comparator.difference() ? "stopped at a difference"
+                                                                : "stopped on request");
+  return executed ? closed : executed;
+}
+
+}  // namespace
+
+Verdict Examine(const RecordReader& reader, const std::string& record,
+                const Invocation& invocation) {
+  ProgressBar progress("verifying", reader.SubnetCount().value_or(0), false, invocation.no_color);
+  return ExamineRecord(reader, record, [&](std::int64_t done) { progress.Update(done); });
+}
+
+Status CheckDataFolder(const std::optional<fs::path>& data) {
+  std::error_code error;
+  if (!data || fs::is_directory(*data, error)) return {};
+  return BadInput(fmt::format("--data {} is no folder", data->string()),
+                  "Name the folder that holds the data set's files.");
+}
+
+std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
+  const auto run = reader.Run();
+  if (!run) return std::nullopt;
+  const auto spec = ParseSpec(run->spec_json, "the recorded spec");
+  return spec ? std::optional(spec->numerics) : std::nullopt;
+}
+
+Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest& request,
+                           const Invocation& invocation, Verdict& verdict) {
+  ASSIGN_OR_RETURN(const ReplayPlan plan,
+                   PlanReplay(reader, verdict.counts.subnets_audited, request.selection));
+  verdict.coverage = CoverageOf(plan, request);
+  if (request.announce) fmt::print(stderr, "re-executing {}\n", plan.description);
+  ASSIGN_OR_RETURN(const auto evaluations, reader.Evaluations());
+  ASSIGN_OR_RETURN(const auto environment, reader.Environment());
+  ReexecuteOptions options;
+  options.data_folder = request.data;
+  ASSIGN_OR_RETURN(options.threads_per_stage, RecordedThreads(environment));
+  options.stages = request.stages;
+  options.in_flight = request.in_flight;
+  options.record_level = request.record_level;
+  options.subnets = plan.subnets;
+  options.evaluate = plan.is_whole() && plan.recorded == verdict.counts.subnets_planned &&
+                     !evaluations.empty();
+  ProgressBar progress("re-executing", std::ssize(plan.subnets), false, invocation.no_color);
+  Comparator::Options comparing;
+  comparing.keep_going = request.keep_going;
+  comparing.any_environment = request.any_environment;
+  comparing.progress = [&](std::int64_t done) { progress.Update(done); };
+  ASSIGN_OR_RETURN(Comparator comparator,
+                   Comparator::Create(reader, request.record.string(), std::move(comparing)));
+  RETURN_IF_ERROR(Execute(verdict.run, options, request, invocation, comparator));
+  RETURN_IF_ERROR(comparator.status());
+  comparator.AddTo(verdict);
+  return {};
+}
+
+void AddReexecutionOptions(CLI::App& command, ReexecutionRequest& request) {
+  command
+      .add_option("--data", request.data,
+                  "Folder of the data set, if it is not where the spec says. Example: --data "
+                  "/data/digits")
+      ->type_name("DIR");
+  command.add_flag("--any-environment", request.any_environment,
+                   "Compares although this machine's numeric environment is not the recorded one, "
+                   "where bits may differ for that reason alone. Example: --any-environment");
+}
+
+}  // namespace verbatim

@@ -1,0 +1,51 @@
+// What `verify --reexecute` and `replay` have in common: planning, executing, comparing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "cli/commands.h"
+#include "replay/plan.h"
+#include "store/reader.h"
+#include "supernet/spec.h"
+#include "verify/verdict.h"
+
+namespace verbatim {
+
+struct ReexecutionRequest {
+  std::filesystem::path record;  ///< as typed
+  std::optional<std::filesystem::path> data;
+  ReplaySelection selection;
+  std::int64_t stages = 1;
+  std::int64_t in_flight = 1;
+  std::string record_level;      ///< empty: the record's
+  std::filesystem::path output;  ///< a record of the re-execution; empty: none
+  bool force = false;            ///< overwrite `output`
+  bool keep_going = false;
+  bool any_environment = false;
+  bool announce = false;  ///< say on stderr what will be executed
+};
+
+/// ExamineRecord with a progress bar.
+Verdict Examine(const RecordReader& reader, const std::string& record,
+                const Invocation& invocation);
+
+/// kBadInput where --data is no folder.
+Status CheckDataFolder(const std::optional<std::filesystem::path>& data);
+
+/// The spec's numeric profile, which must be set before the engine starts; nothing where the record
+/// is too damaged to be re-executed.
+std::optional<Numerics> RecordedNumerics(const RecordReader& reader);
+
+/// Executes what the request selects of a sound record and adds what was found to its verdict,
+/// which ExamineRecord gave. invocation.engine must not be null.
+Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest& request,
+                           const Invocation& invocation, Verdict& verdict);
+
+/// Adds --data and --any-environment, which every command that re-executes has.
+void AddReexecutionOptions(CLI::App& command, ReexecutionRequest& request);
+
+}  // namespace verbatim

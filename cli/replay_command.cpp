@@ -1,0 +1,184 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/forward.h"
+#include "cli/output.h"
+#include "cli/reexecution.h"
+#include "cli/version.h"
+#include "supernet/spec_limits.h"
+#include "verify/report.h"
+
+namespace verbatim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ReplayOptions {
+  ReexecutionRequest request;
+  std::optional<std::string> layer;
+  std::optional<std::int64_t> at;
+  std::string format = "text";
+  fs::path report;
+};
+
+constexpr const char* kFooter =
+    "Executes a recorded run again, on as many stages as you like, and compares every batch,\n"
+    "loss, layer and optimizer state with the record as it goes. It stops at the first difference\n"
+    "in causal order. --subnet and --layer execute only what one subnet depends on, its causal\n"
+    "cone, and say beforehand how much that is.\n"
+    "\n"
+    "Exit code 0: equal; 1: a difference; 3: the record is damaged, or its data is missing; 4:\n"
+    "this machine cannot decide, such as in another numeric environment.\n"
+    "\n"
+    "Examples:\n"
+    "  verbatim replay run.db\n"
+    "  verbatim replay run.db --stages 8 --in-flight 6\n"
+    "  verbatim replay run.db --subnet 120\n"
+    "  verbatim replay run.db --layer block3.1 --at 120\n"
+    "  verbatim replay run.db --until 99 --keep-going --format json\n"
+    "  verbatim replay run.db --stages 4 -o replayed.db";
+
+Status CheckReplay(const ReplayOptions& options) {
+  const ReexecutionRequest& request = options.request;
+  if (options.layer.has_value() != options.at.has_value()) {
+    return UsageError("--layer and --at go together: one version of one layer",
+                      "Example: --layer block3.1 --at 120");
+  }
+  if (!request.output.empty()) {
+    if (IsPartOfRecord(request.output, request.record)) {
+      return UsageError(
+          fmt::format("-o {} is the replayed record itself, or a part of it",
+                      request.output.string()),
+          "Name another file for the record of the replay.");
+    }
+    if (request.selection.subnet || options.layer) {
+      return UsageError("a causal cone makes no record: a record holds subnets without gaps",
+                        "Leave out -o, or replay a prefix with --until.");
+    }
+  }
+  if (!options.report.empty() && IsPartOfRecord(options.report, request.record)) {
+    return UsageError(
+        fmt::format("--report {} is the record itself, or a part of it", options.report.string()),
+        "Name another file for the report.");
+  }
+  return CheckDataFolder(request.data);
+}
+
+Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
+  RETURN_IF_ERROR(CheckReplay(options));
+  if (options.layer) options.request.selection.version = {*options.layer, *options.at};
+  ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
+  const auto numerics = RecordedNumerics(*reader);
+  if (numerics && NeedsForward(invocation, *numerics)) {
+    return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
+  }
+  Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
+  verdict.kind = VerdictKind::kReplay;
+  // What a damaged record says cannot be executed.
+  if (!verdict.damaged) {
+    RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
+  }
+  const bool json = options.format == "json";
+  RETURN_IF_ERROR(
+      WriteResult(json ? RenderJson(verdict, ToolVersion()) : RenderText(verdict), options.report));
+  return verdict.exit_code();
+}
+
+void AddSelectionOptions(CLI::App& command, ReplayOptions& options) {
+  CLI::Option* until =
+      command
+          .add_option("--until", options.request.selection.until,
+                      "Replays subnets 0 to K only. Example: --until 99")
+          ->type_name("K")
+          ->check(WholeNumber(0, kMaxSubnets - 1));
+  CLI::Option* subnet =
+      command
+          .add_option("--subnet", options.request.selection.subnet,
+                      "Replays subnet K and what its weights depend on. Example: --subnet 120")
+          ->type_name("K")
+          ->check(WholeNumber(0, kMaxSubnets - 1))
+          ->excludes(until);
+  CLI::Option* layer =
+      command
+          .add_option("--layer", options.layer,
+                      "With --at: replays what one version of a layer depends on. Example: --layer "
+                      "block3.1 --at 120")
+          ->type_name("NAME|ID")
+          ->excludes(until)
+          ->excludes(subnet);
+  command
+      .add_option("--at", options.at,
+                  "The version of --layer that is current after subnet K. Example: --at 120")
+      ->type_name("K")
+      ->check(WholeNumber(0, kMaxSubnets - 1))
+      ->needs(layer);
+}
+
+void AddLayoutOptions(CLI::App& command, ReexecutionRequest& request) {
+  command
+      .add_option("--stages", request.stages,
+                  "Pipeline stages of the replay, whatever the run had. Example: --stages 8")
+      ->type_name("S")
+      ->check(WholeNumber(1, kMaxLayers))
+      ->capture_default_str();
+  command
+      .add_option("--in-flight", request.in_flight,
+                  "Most subnets under way at once. Example: --in-flight 8")
+      ->type_name("N")
+      ->check(WholeNumber(1, kMaxSubnets))
+      ->capture_default_str();
+}
+
+void AddRecordOptions(CLI::App& command, ReexecutionRequest& request) {
+  CLI::Option* output =
+      command
+          .add_option("-o,--output", request.output,
+                      "Records the replay in a record of its own. Example: -o replayed.db")
+          ->type_name("OUT.db");
+  command.add_flag("--force", request.force,
+                   "Overwrites an existing record. Example: -o replayed.db --force")
+      ->needs(output);
+  command
+      .add_option("--record", request.record_level,
+                  "What to record and compare, as far as the record has it: losses, weights or "
+                  "full; the record's level if not given. Example: --record full")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"losses", "weights", "full"}));
+}
+
+}  // namespace
+
+void AddReplayCommand(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<ReplayOptions>();
+  options->request.in_flight = 4;
+  options->request.announce = true;
+  CLI::App* command =
+      app.add_subcommand("replay", "Executes a recorded run again and compares as it goes");
+  command->footer(kFooter);
+  command->add_option("record", options->request.record, "The record to replay. Example: run.db")
+      ->required()
+      ->type_name("RUN.db");
+  AddSelectionOptions(*command, *options);
+  AddLayoutOptions(*command, options->request);
+  AddRecordOptions(*command, options->request);
+  command->add_flag("--keep-going", options->request.keep_going,
+                    "Goes on after the first difference and tells all origins from what they "
+                    "taint. Example: --keep-going");
+  AddReexecutionOptions(*command, options->request);
+  AddFormatOption(*command, options->format);
+  command
+      ->add_option("--report", options->report,
+                   "Writes the report to a file instead of standard output. Example: --report "
+                   "replay.txt")
+      ->type_name("FILE");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return Replay(*options, invocation); };
+  });
+}
+
+}  // namespace verbatim
