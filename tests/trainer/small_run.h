@@ -11,6 +11,7 @@
 #include "recorder/recorder.h"
 #include "recorder/subnet_assembler.h"
 #include "store/reader.h"
+#include "tests/temporary_folder.h"
 #include "trainer/environment.h"
 #include "trainer/experiment.h"
 #include "trainer/training.h"
