@@ -39,7 +39,7 @@ void Stage::Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
   if (task.microbatch == 0) ObserveVersions(subnet, open);
   Activation activation;
   activation.input = ForwardInput(task, subnet);
-  activation.output = ForwardRange(task, subnet, activation.input);
+  activation.output = ForwardRange(task, subnet, open, activation.input);
   if (IsLast()) {
     activation.output = MicrobatchLoss(task, subnet, activation.output);
   } else {
@@ -51,7 +51,9 @@ void Stage::Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
 
 void Stage::ObserveVersions(const SubnetRun& subnet, OpenSubnet& open) {
   for (const Layer* layer : RangeLayers(subnet)) {
-    open.read_seq.push_back(context_.layers[layer->id].version);
+    const LayerState& state = context_.layers[layer->id];
+    LayerRead& read = open.reads.emplace_back(LayerRead{state.version, state.parameters});
+    if (context_.probe) context_.probe->OnRead(subnet.seq, *layer, read);
   }
 }
 
@@ -69,22 +71,31 @@ at::Tensor Stage::ForwardInput(const Task& task, SubnetRun& subnet) {
   return subnet.batch.inputs.narrow(0, rows.first, rows.size());
 }
 
-at::Tensor Stage::ForwardRange(const Task& task, const SubnetRun& subnet, const at::Tensor& input) {
+at::Tensor Stage::ForwardRange(const Task& task, const SubnetRun& subnet, const OpenSubnet& open,
+                               const at::Tensor& input) {
   at::Tensor activation = input;
-  for (const Layer* layer : RangeLayers(subnet)) {
-    const LayerState& state = context_.layers[layer->id];
-    OperatorContext operator_context{.parameters = state.parameters};
-    if (layer->trainable) operator_context.buffers = state.buffers;
-    operator_context.dropout = RandomKey{
-        context_.spec.seed, RandomPurpose::kDropout, static_cast<std::uint32_t>(task.microbatch),
-        static_cast<std::uint32_t>(layer->id), static_cast<std::uint32_t>(subnet.seq)};
-    activation = ApplyLayer(*layer, activation, operator_context);
+  const std::vector<const Layer*> layers = RangeLayers(subnet);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = *layers[i];
+    OperatorContext operator_context{.parameters = open.reads[i].parameters};
+    if (layer.trainable) operator_context.buffers = context_.layers[layer.id].buffers;
+    operator_context.dropout = DropoutKey(task, layer);
+    activation = ApplyLayer(layer, activation, operator_context);
+    if (context_.probe) context_.probe->OnForward(task.seq, task.microbatch, layer, activation);
     if (context_.observer && context_.record_level == RecordLevel::kFull) {
       context_.observer->OnActivation(
-          subnet.seq, ActivationRow{task.microbatch, layer->position, TensorDigest(activation)});
+          task.seq, ActivationRow{task.microbatch, layer.position, TensorDigest(activation)});
     }
   }
   return activation;
+}
+
+RandomKey Stage::DropoutKey(const Task& task, const Layer& layer) const {
+  RandomKey key{context_.spec.seed, RandomPurpose::kDropout,
+                static_cast<std::uint32_t>(task.microbatch), static_cast<std::uint32_t>(layer.id),
+                static_cast<std::uint32_t>(task.seq)};
+  if (context_.probe) context_.probe->OnDropoutKey(task.seq, layer, key);
+  return key;
 }
 
 at::Tensor Stage::MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::Tensor& logits) {
@@ -105,9 +116,10 @@ void Stage::Backward(const Task& task, const SubnetRun& subnet, OpenSubnet& open
   Activation activation = std::move(open.activations.extract(task.microbatch).mapped());
   torch::autograd::variable_list inputs;
   if (!IsFirst()) inputs.push_back(activation.input);
-  for (const Layer* layer : RangeLayers(subnet)) {
-    if (!layer->trainable) continue;
-    const auto& parameters = context_.layers[layer->id].parameters;
+  const std::vector<const Layer*> layers = RangeLayers(subnet);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i]->trainable) continue;
+    const auto& parameters = open.reads[i].parameters;
     inputs.insert(inputs.end(), parameters.begin(), parameters.end());
   }
   torch::autograd::variable_list output_gradients;
@@ -121,15 +133,34 @@ void Stage::Backward(const Task& task, const SubnetRun& subnet, OpenSubnet& open
     context_.transport.Send(index_ - 1, task, gradients.front());
     gradients.erase(gradients.begin());
   }
+  Accumulate(task, subnet, gradients, open);
+  ReportActivity(task, Phase::kBackward, begin_ns);
+}
+
+void Stage::Accumulate(const Task& task, const SubnetRun& subnet,
+                       std::span<const at::Tensor> gradients, OpenSubnet& open) {
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (task.microbatch == 0) {
-      open.gradients.push_back(gradients[i].contiguous());
-    } else {
-      open.gradients[i].add_(gradients[i]);
+  if (task.microbatch == 0) open.gradients.resize(gradients.size());
+  std::span<at::Tensor> sums = open.gradients;
+  for (const Layer* layer : RangeLayers(subnet)) {
+    if (!layer->IsVersioned()) continue;
+    const std::size_t count = layer->parameters.size();
+    const auto sum = sums.first(count);
+    const auto added = gradients.first(count);
+    sums = sums.subspan(count);
+    gradients = gradients.subspan(count);
+    if (context_.probe &&
+        context_.probe->OnGradients(task.seq, task.microbatch, *layer, sum, added)) {
+      continue;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (task.microbatch == 0) {
+        sum[i] = added[i].contiguous();
+      } else {
+        sum[i].add_(added[i]);
+      }
     }
   }
-  ReportActivity(task, Phase::kBackward, begin_ns);
 }
 
 void Stage::Update(SubnetRun& subnet, OpenSubnet& open) {
@@ -145,10 +176,12 @@ void Stage::Update(SubnetRun& subnet, OpenSubnet& open) {
     AccessRow access;
     access.layer = layer.id;
     access.stage = index_;
-    access.read_seq = open.read_seq[i];
+    access.read_seq = open.reads[i].version;
     access.base_seq = state.version;
+    if (context_.probe) context_.probe->BeforeUpdate(subnet.seq, layer, layer_gradients, state);
     ApplyUpdate(context_.spec.training.optimizer, subnet.learning_rate, layer_gradients, state);
     state.version = subnet.seq;
+    if (context_.probe) context_.probe->AfterUpdate(subnet.seq, layer, layer_gradients, state);
     ReportAccess(subnet, layer, access, layer_gradients);
   }
   VERBATIM_CHECK(gradients.empty(), "{} gradients left over", gradients.size());

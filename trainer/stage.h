@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
 #include "trainer/layer_state.h"
+#include "trainer/stage_probe.h"
 #include "trainer/subnet_run.h"
 #include "trainer/transport.h"
 
@@ -33,6 +35,7 @@ struct RunContext {
   RecordLevel record_level = RecordLevel::kWeights;
   Observer* observer = nullptr;               ///< null: nothing is digested or reported
   std::function<std::int64_t()> nanoseconds;  ///< clock since the run's start
+  StageProbe* probe = nullptr;                ///< null: nobody looks in
 };
 
 /// One thread at a time. Throws what LibTorch throws.
@@ -53,8 +56,8 @@ class Stage {
   /// A subnet between its first forward and its update.
   struct OpenSubnet {
     std::map<std::int32_t, Activation> activations;  ///< by micro-batch
-    std::vector<at::Tensor> gradients;   ///< of the range's trainable parameters, accumulated
-    std::vector<std::int64_t> read_seq;  ///< by position of the range: version observed
+    std::vector<at::Tensor> gradients;  ///< of the range's trainable parameters, accumulated
+    std::vector<LayerRead> reads;       ///< by position of the range
   };
 
   bool IsFirst() const { return index_ == 0; }
@@ -62,10 +65,15 @@ class Stage {
 
   void Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open);
   at::Tensor ForwardInput(const Task& task, SubnetRun& subnet);
-  at::Tensor ForwardRange(const Task& task, const SubnetRun& subnet, const at::Tensor& input);
+  at::Tensor ForwardRange(const Task& task, const SubnetRun& subnet, const OpenSubnet& open,
+                          const at::Tensor& input);
+  RandomKey DropoutKey(const Task& task, const Layer& layer) const;
   at::Tensor MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::Tensor& logits);
   void ObserveVersions(const SubnetRun& subnet, OpenSubnet& open);
   void Backward(const Task& task, const SubnetRun& subnet, OpenSubnet& open);
+  /// Adds one micro-batch's gradients, given as OpenSubnet::gradients, to the sums.
+  void Accumulate(const Task& task, const SubnetRun& subnet, std::span<const at::Tensor> gradients,
+                  OpenSubnet& open);
   void Update(SubnetRun& subnet, OpenSubnet& open);
   void ReportAccess(const SubnetRun& subnet, const Layer& layer, AccessRow access,
                     std::span<const at::Tensor> gradients);

@@ -45,7 +45,8 @@ class Pipeline {
             options.observer,
             [start = std::chrono::steady_clock::now()] {
               return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-            }},
+            },
+            options.probe},
         scheduler_(
             experiment.space, partition, policy,
             SchedulerOptions{static_cast<std::int32_t>(experiment.spec.training.microbatches),
@@ -95,6 +96,7 @@ class Pipeline {
       SubnetRun& subnet = subnets_.at(task.seq);
       lock.unlock();
       if (options_.before_task) options_.before_task(index, task);
+      if (options_.probe) options_.probe->BeforeTask(index, task);
       stage.Execute(task, subnet);
       lock.lock();
       if (over_) return;
@@ -134,6 +136,7 @@ class Pipeline {
       subnet.seq = seq;
       subnet.choices = experiment_.sampler->Draw(seq);
       subnet.samples = experiment_.dataset->SamplesOf(seq);
+      if (options_.probe) options_.probe->OnSamples(seq, subnet.samples);
       subnet.learning_rate = LearningRate(experiment_.spec.training, seq);
       if (options_.observer) {
         options_.observer->OnSubnetStarted(seq, subnet.choices, subnet.samples);

@@ -13,6 +13,7 @@
 #include "schedule/task.h"
 #include "store/record.h"
 #include "trainer/experiment.h"
+#include "trainer/stage_probe.h"
 
 namespace verbatim {
 
@@ -34,6 +35,7 @@ struct TrainingOptions {
   std::function<void(std::int64_t finished, float loss)> on_progress;
   /// Called before each task from its stage's thread; tests inject delays here.
   std::function<void(int stage, const Task&)> before_task;
+  StageProbe* probe = nullptr;  ///< null: nobody looks into the stages
 };
 
 struct TrainingOutcome {
