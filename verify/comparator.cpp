@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "verify/examine.h"
+#include "verify/report.h"
 #include "verify/stream_check.h"
 #include "verify/subnet_difference.h"
 #include "verify/text.h"
