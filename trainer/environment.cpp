@@ -13,12 +13,12 @@
 #endif
 
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
 
 #include "base/exception_text.h"
+#include "base/processor.h"
 
 namespace verbatim {
 namespace {
@@ -30,21 +30,19 @@ std::string EnvironmentVariable(const char* name) {
   return value ? value : "";
 }
 
-/// First value of a field of /proc/cpuinfo, or "unknown".
-std::string CpuInfo(const std::string& field) {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(field)) continue;
-    const std::size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 void AddMachine(Facts& facts) {
-  facts["cpu.vendor"] = CpuInfo("vendor_id");
-  facts["cpu.model"] = CpuInfo("model name");
-  facts["cpu.family_model"] = CpuInfo("cpu family") + "/" + CpuInfo("model\t");
+  const Processor processor = DescribeProcessor();
+  facts["cpu.vendor"] = processor.vendor;
+  facts["cpu.model"] = processor.model;
+  facts["cpu.family_model"] = processor.family_model;
+  facts["cpu.stepping"] = processor.stepping;
+  facts["cpu.instruction_sets"] = Joined(processor.instruction_sets);
   facts["info.cores"] = std::to_string(std::thread::hardware_concurrency());
   utsname system{};
   if (uname(&system) == 0) {
@@ -100,6 +98,8 @@ void ConfigureDeterminism() {
   context.setDeterministicCuDNN(true);
   context.setAllowTF32CuDNN(false);
   context.setAllowTF32CuBLAS(false);
+  // It works on processors with AVX2 alone, and says so on others. oneDNN comes before it anyway.
+  context.setUserEnabledNNPACK(false);
 }
 
 std::vector<EnvironmentRow> DescribeEnvironment(at::Device device, std::int64_t threads_per_stage) {

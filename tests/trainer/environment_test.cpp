@@ -19,7 +19,8 @@ TEST(EnvironmentTest, NamesTheFactsThatBearOnBits) {
         std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.key == key; });
     return row == rows.end() ? "missing" : row->value;
   };
-  for (const char* key : {"cpu.model", "libtorch.version", "libtorch.cpu_capability"}) {
+  for (const char* key : {"cpu.model", "cpu.stepping", "cpu.instruction_sets", "libtorch.version",
+                          "libtorch.cpu_capability"}) {
     EXPECT_NE(value(key), "missing") << key;
     EXPECT_FALSE(value(key).empty()) << key;
   }
