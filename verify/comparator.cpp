@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "verify/environment_comparison.h"
 #include "verify/examine.h"
 #include "verify/report.h"
 #include "verify/stream_check.h"
@@ -13,12 +14,6 @@
 
 namespace verbatim {
 namespace {
-
-const EnvironmentRow* FindFact(const std::vector<EnvironmentRow>& rows, const std::string& key) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const EnvironmentRow& row) { return row.key == key; });
-  return found == rows.end() ? nullptr : &*found;
-}
 
 std::optional<Difference> CompareLayerRows(const LayerRow& recorded, const LayerRow& here) {
   Difference difference;
@@ -55,26 +50,6 @@ bool MayFollowFrom(const Difference& violation, const Difference& difference,
 
 }  // namespace
 
-bool IsNumericKey(std::string_view key) {
-  return key.substr(0, 5) != "info.";
-}
-
-std::vector<EnvironmentDifference> CompareEnvironments(const std::vector<EnvironmentRow>& recorded,
-                                                       const std::vector<EnvironmentRow>& here) {
-  std::vector<EnvironmentDifference> differences;
-  for (const EnvironmentRow& row : recorded) {
-    const EnvironmentRow* other = FindFact(here, row.key);
-    if (other != nullptr && other->value == row.value) continue;
-    differences.push_back(
-        {row.key, row.value, other != nullptr ? other->value : "", IsNumericKey(row.key)});
-  }
-  for (const EnvironmentRow& row : here) {
-    if (FindFact(recorded, row.key) != nullptr) continue;
-    differences.push_back({row.key, "", row.value, IsNumericKey(row.key)});
-  }
-  return differences;
-}
-
 Result<Comparator> Comparator::Create(const RecordReader& reader, std::string record,
                                       Options options) {
   Comparator comparator(reader, std::move(record), std::move(options));
@@ -86,7 +61,7 @@ Result<Comparator> Comparator::Create(const RecordReader& reader, std::string re
 }
 
 bool Comparator::OnEnvironment(const std::vector<EnvironmentRow>& environment) {
-  environment_differences_ = CompareEnvironments(environment_, environment);
+  environment_differences_ = CompareEnvironments(environment_, environment, ProfileOf(run_));
   if (options_.any_environment) return true;
   if (auto refusal = EnvironmentRefusal(environment_differences_)) {
     status_ = tl::unexpected(*std::move(refusal));

@@ -21,14 +21,6 @@
 
 namespace verbatim {
 
-/// Whether the environment fact `key` may change a bit. Facts under "info." only help to find the
-/// machine again.
-bool IsNumericKey(std::string_view key);
-
-/// Facts that differ, in the order of `recorded`, then those only `here`.
-std::vector<EnvironmentDifference> CompareEnvironments(const std::vector<EnvironmentRow>& recorded,
-                                                       const std::vector<EnvironmentRow>& here);
-
 /// Not thread-safe: all calls from the re-execution's thread.
 class Comparator : public ReexecutionSink {
  public:

@@ -281,18 +281,5 @@ TEST(Comparator, KeepsTheEarlierDifferenceInAVerdict) {
   EXPECT_EQ(verdict.first_difference->seq, 2);
 }
 
-TEST(CompareEnvironments, ListsChangedMissingAndNewFacts) {
-  const auto differences =
-      CompareEnvironments({{"a", "1"}, {"b", "2"}, {"info.host", "x"}}, {{"a", "1"}, {"c", "3"}});
-  ASSERT_EQ(differences.size(), 3u);
-  EXPECT_EQ(differences[0].key, "b");
-  EXPECT_EQ(differences[0].here, "");
-  EXPECT_TRUE(differences[0].numeric);
-  EXPECT_EQ(differences[1].key, "info.host");
-  EXPECT_FALSE(differences[1].numeric);
-  EXPECT_EQ(differences[2].key, "c");
-  EXPECT_EQ(differences[2].recorded, "");
-}
-
 }  // namespace
 }  // namespace verbatim
