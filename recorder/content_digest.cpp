@@ -102,6 +102,11 @@ std::string EncodeSubnetContent(const SubnetRow& subnet) {
   return out.bytes();
 }
 
+Digest SubnetContentDigest(const SubnetRow& subnet) {
+  const std::string content = EncodeSubnetContent(subnet);
+  return DigestBytes(content.data(), content.size());
+}
+
 Result<Digest> ContentDigest(const RecordReader& reader) {
   ASSIGN_OR_RETURN(const std::vector<LayerRow> layers, reader.Layers());
   ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, reader.Evaluations());
@@ -111,8 +116,7 @@ Result<Digest> ContentDigest(const RecordReader& reader) {
   ReadOptions options;
   options.activations = true;
   RETURN_IF_ERROR(reader.ForEachSubnet(options, [&](const SubnetRow& subnet) {
-    const std::string content = EncodeSubnetContent(subnet);
-    const Digest digest = DigestBytes(content.data(), content.size());
+    const Digest digest = SubnetContentDigest(subnet);
     message.Add(digest.bytes.data(), digest.bytes.size());
     return true;
   }));

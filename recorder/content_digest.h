@@ -13,6 +13,9 @@ namespace verbatim {
 /// Canonical bytes of one subnet's content: no stage, no clock. Rows must be in a record's order.
 std::string EncodeSubnetContent(const SubnetRow& subnet);
 
+/// DigestBytes of those bytes: what SubnetRow::content_digest holds in a sound record.
+Digest SubnetContentDigest(const SubnetRow& subnet);
+
 /// Digest over a record's content: equal runs have equal content digests, whatever their layout,
 /// timing and clocks. Memory does not grow with the run.
 Result<Digest> ContentDigest(const RecordReader& reader);

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "recorder/content_digest.h"
 
 namespace verbatim {
 namespace {
@@ -78,6 +79,7 @@ Status SubnetAssembler::OnSubnetFinished(std::int64_t seq) {
   SortByKey(subnet.accesses);
   SortByKey(subnet.activations);
   SortByKey(subnet.activities);
+  subnet.content_digest = SubnetContentDigest(subnet);
   return sink_(std::move(subnet));
 }
 

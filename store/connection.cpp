@@ -23,19 +23,14 @@ Status CheckIsReadable(const fs::path& path) {
     return BadInput(fmt::format("{} is an SQLite file, but not a verbatim record", path.string()),
                     "check the path");
   }
-  if (header.user_version > kSchemaVersion) {
-    return BadInput(
-        fmt::format("{} has format version {}; this program reads versions {} to {}", path.string(),
-                    header.user_version, kOldestReadableSchema, kSchemaVersion),
-        "read it with a newer verbatim");
-  }
-  if (header.user_version < kOldestReadableSchema) {
-    return BadInput(
-        fmt::format("{} has format version {}; this program reads versions {} to {}", path.string(),
-                    header.user_version, kOldestReadableSchema, kSchemaVersion),
-        "read it with the verbatim that wrote it");
-  }
-  return {};
+  const bool is_older = header.user_version < kOldestReadableSchema;
+  if (!is_older && header.user_version <= kSchemaVersion) return {};
+  static_assert(kOldestReadableSchema == kSchemaVersion, "say which versions are read");
+  return BadInput(fmt::format("{} has format version {}; this program reads version {}",
+                              path.string(), header.user_version, kSchemaVersion),
+                  is_older ? "read it with the verbatim that wrote it (its table run names the "
+                             "version), or train its spec again"
+                           : "read it with a newer verbatim");
 }
 
 // Percent-encoded, for SQLite's "file:" names.

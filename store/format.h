@@ -8,9 +8,9 @@ namespace verbatim {
 /// SQLite's application_id: "VBTM".
 inline constexpr std::int32_t kApplicationId = 0x5642544D;
 /// SQLite's user_version: the schema that this program writes.
-inline constexpr std::int32_t kSchemaVersion = 1;
+inline constexpr std::int32_t kSchemaVersion = 2;
 /// The oldest schema that it reads.
-inline constexpr std::int32_t kOldestReadableSchema = 1;
+inline constexpr std::int32_t kOldestReadableSchema = 2;
 
 /// Key of table `accesses`: seq * kAccessKeyLayers + layer.
 inline constexpr std::int64_t kAccessKeyLayers = std::int64_t{1} << 20;

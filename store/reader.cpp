@@ -83,6 +83,7 @@ SubnetRow ReadSubnet(RowReader& row) {
   subnet.samples = row.Samples();
   subnet.batch_digest = row.Blob16();
   subnet.loss_bits = static_cast<std::uint32_t>(row.Int(0, 0xffffffff));
+  subnet.content_digest = row.Blob16();
   return subnet;
 }
 
@@ -312,7 +313,8 @@ Status SqliteReader::VisitSubnets(const SeqRange& range, const ReadOptions& opti
   // One snapshot for all cursors, while a live run adds rows.
   Transaction snapshot(*database_, "BEGIN");
   SQLite::Statement select(*database_,
-                           "SELECT seq, choices, samples, batch_digest, loss_bits FROM subnets"
+                           "SELECT seq, choices, samples, batch_digest, loss_bits, content_digest"
+                           " FROM subnets"
                            " WHERE seq BETWEEN ? AND ? ORDER BY seq");
   select.bind(1, range.first);
   select.bind(2, range.last);

@@ -101,6 +101,7 @@ struct SubnetRow {
   std::vector<std::uint32_t> samples;  ///< indices into the training data, in batch order
   Digest batch_digest;                 ///< of "inputs" and "labels"
   std::uint32_t loss_bits = 0;         ///< the float32 loss, bit for bit (NaN survives)
+  Digest content_digest;               ///< of all content here (recorder/content_digest.h)
   std::vector<AccessRow> accesses;     ///< ascending layer (thus position)
   std::vector<ActivationRow> activations;
   std::vector<ActivityRow> activities;

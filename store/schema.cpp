@@ -49,7 +49,8 @@ CREATE TABLE subnets (
   choices TEXT NOT NULL,
   samples BLOB NOT NULL,
   batch_digest BLOB NOT NULL,
-  loss_bits INTEGER NOT NULL
+  loss_bits INTEGER NOT NULL,
+  content_digest BLOB NOT NULL CHECK (length(content_digest) = 16)
 ) STRICT;
 
 CREATE TABLE accesses (

@@ -151,7 +151,7 @@ std::string InsertAccessesSql(std::size_t rows) {
 // The statements that a run uses again and again.
 struct Statements {
   explicit Statements(SQLite::Database& database)
-      : subnet(database, "INSERT INTO subnets VALUES (?,?,?,?,?)"),
+      : subnet(database, "INSERT INTO subnets VALUES (?,?,?,?,?,?)"),
         access(database, InsertAccessesSql(1)),
         access_group(database, InsertAccessesSql(kAccessGroup)),
         activity(database, "INSERT INTO activity VALUES (?,?,?,?,?,?)"),
@@ -215,6 +215,7 @@ void SqliteWriter::InsertSubnet(const SubnetRow& subnet) {
       .Blob(samples)
       .Blob(subnet.batch_digest)
       .Int(subnet.loss_bits)
+      .Blob(subnet.content_digest)
       .Run();
   InsertAccesses(subnet.seq, subnet.accesses);
   for (const ActivityRow& row : subnet.activities) {

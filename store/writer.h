@@ -31,7 +31,8 @@ class RecordWriter {
   virtual ~RecordWriter() = default;
 
   /// Commits finished subnets, in any order, in one transaction: all of them or, on an error,
-  /// none. CHECKs that seq is in the range of store/format.h and accesses name known layers.
+  /// none. Digests are written as they come, content_digest too. CHECKs that seq is in the range of
+  /// store/format.h and accesses name known layers.
   virtual Status WriteSubnets(std::span<const SubnetRow> subnets) = 0;
   virtual Status WriteEvaluations(std::span<const EvaluationRow> evaluations) = 0;
   /// Writes status and end time, and closes the file; nothing may be called after it. One file is

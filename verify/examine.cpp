@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "recorder/content_digest.h"
 #include "verify/causal_audit.h"
 #include "verify/row_check.h"
 #include "verify/stream_check.h"
@@ -39,6 +41,8 @@ class SubnetPass {
     return verdict_.run.status == RunStatus::kRunning || verdict_.run.status == RunStatus::kFailed;
   }
   void Visit(const SubnetRow& subnet);
+  std::optional<std::string> RowProblem(const SubnetRow& subnet);
+  void Damage(std::int64_t seq, std::string problem);
   void CheckSequence(std::int64_t seq);
   void CompareStream(const SubnetRow& subnet);
   void Audit(const SubnetRow& subnet);
@@ -69,7 +73,7 @@ void SubnetPass::Read(const RecordReader& reader,
     return true;
   });
   if (!status) {
-    AddDamage(subnets_, status.error().message);
+    Damage(next_seq_, status.error().message);
     if (audit_stop_.empty()) audit_stop_ = "the rows after it cannot be read";
   }
   CheckCount();
@@ -79,8 +83,8 @@ void SubnetPass::Visit(const SubnetRow& subnet) {
   ++verdict_.counts.subnets;
   verdict_.counts.accesses += static_cast<std::int64_t>(subnet.accesses.size());
   CheckSequence(subnet.seq);
-  if (const auto problem = rows_.Problem(subnet)) {
-    AddDamage(subnets_, *problem);
+  if (auto problem = RowProblem(subnet)) {
+    Damage(subnet.seq, *std::move(problem));
     if (audit_stop_.empty())
       audit_stop_ = fmt::format("the row of subnet {} is damaged", subnet.seq);
     return;
@@ -90,12 +94,27 @@ void SubnetPass::Visit(const SubnetRow& subnet) {
   if (audit_stop_.empty()) Audit(subnet);
 }
 
+std::optional<std::string> SubnetPass::RowProblem(const SubnetRow& subnet) {
+  // First what contradicts itself, for that says more than a digest.
+  if (auto problem = rows_.Problem(subnet)) return problem;
+  const Digest digest = SubnetContentDigest(subnet);
+  if (digest == subnet.content_digest) return std::nullopt;
+  return fmt::format(
+      "subnet {}: its rows were changed after they were written (digest {}, recorded {})",
+      subnet.seq, ToShortHex(digest), ToShortHex(subnet.content_digest));
+}
+
+void SubnetPass::Damage(std::int64_t seq, std::string problem) {
+  AddDamage(subnets_, std::move(problem));
+  if (!verdict_.first_damaged_subnet) verdict_.first_damaged_subnet = seq;
+}
+
 void SubnetPass::CheckSequence(std::int64_t seq) {
   if (seq != next_seq_) {
     const std::string missing = seq > next_seq_ ? MissingText(next_seq_, seq - 1)
                                                 : fmt::format("subnet {} is out of order", seq);
     if (audit_stop_.empty()) audit_stop_ = missing;
-    if (!MayHaveGaps() || seq < next_seq_) AddDamage(subnets_, missing);
+    if (!MayHaveGaps() || seq < next_seq_) Damage(std::min(seq, next_seq_), missing);
   }
   next_seq_ = seq + 1;
 }
@@ -141,9 +160,9 @@ void SubnetPass::CheckCount() {
   }
   if (verdict_.run.status == RunStatus::kComplete && subnets_.outcome == Outcome::kPassed &&
       verdict_.counts.subnets < planned) {
-    AddDamage(subnets_, fmt::format("the run is said to be complete, but {} of {} subnets are "
-                                    "recorded",
-                                    FormatCount(verdict_.counts.subnets), FormatCount(planned)));
+    Damage(next_seq_, fmt::format("the run is said to be complete, but {} of {} subnets are "
+                                  "recorded",
+                                  FormatCount(verdict_.counts.subnets), FormatCount(planned)));
   }
 }
 

@@ -88,7 +88,9 @@ class CommandTest : public testing::Test {
     return text.str();
   }
 
-  std::string WriteRecord(const SampleRun& sample, const std::string& name = "run.db") const {
+  /// As the run that computed `sample` would have written it, content digests included.
+  std::string WriteRecord(SampleRun sample, const std::string& name = "run.db") const {
+    Seal(sample);
     auto writer = RecordWriter::Create(Path(name), sample.run, sample.environment, sample.layers,
                                        /*overwrite=*/false);
     VERBATIM_CHECK(writer.has_value(), "{}", writer.error().message);

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Whatever is changed in a record is found, and named for what it is."""
+"""Whatever is changed in a record is found, and named for what it is.
+
+A changed row is damage by its content digest. Where that is written anew too (seal), the record is
+what a run with another result would have left, and only a re-execution contradicts it."""
 
 import json
 import unittest
 
 from harness import (EndToEndTest, access_key, copy_record, idx_bytes, query, recorded, run,
                      tamper)
+from seal import seal
 
 LAYOUT = ("--stages", "2")
 
@@ -20,6 +24,10 @@ class Tampering(EndToEndTest):
         return query(self.record, "SELECT layer, name FROM accesses JOIN layers USING (layer) "
                                   "WHERE seq = ? AND position BETWEEN 1 AND 6", seq)[-1]
 
+    def tamper_and_seal(self, *statements):
+        tamper(self.record, *statements)
+        seal(self.record)
+
     def first_difference(self, *options, code=1):
         return self.verify(self.record, "--format", "json", *options, code=code).json()[
             "first_difference"]
@@ -27,11 +35,34 @@ class Tampering(EndToEndTest):
     def test_untouched_copy_is_intact(self):
         self.verify(self.record, says="intact and causal")
 
+    def test_sealing_changes_no_sound_record(self):
+        """The digests of the program and of this test's encoding agree."""
+        columns = "SELECT seq, content_digest FROM subnets"
+        before = query(self.record, columns)
+        seal(self.record)
+        self.assertEqual(query(self.record, columns), before)
+
+    def test_edited_rows(self):
+        """Found without re-execution, by the digest that the subnet was written with."""
+        layer, _ = self.used_layer(5)
+        key = access_key(5, layer)
+        for statement in (f"UPDATE accesses SET weights = zeroblob(16) WHERE access = {key}",
+                          f"UPDATE accesses SET read_seq = 3 WHERE access = {key}",
+                          "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 5",
+                          "UPDATE subnets SET batch_digest = zeroblob(16) WHERE seq = 5",
+                          "UPDATE subnets SET content_digest = zeroblob(16) WHERE seq = 5"):
+            with self.subTest(statement):
+                self.record = copy_record(self, *LAYOUT)
+                tamper(self.record, statement)
+                self.verify(self.record, "--reexecute", "all", code=3, says=(
+                    "FAILED   subnets", "subnet 5: its rows were changed after they were written",
+                    "not run  re-execution", "the record is damaged"))
+
     def test_weights(self):
         """Causality cannot see it; re-execution says where, and that the inputs were equal."""
         layer, name = self.used_layer(5)
-        tamper(self.record, ("UPDATE accesses SET weights = zeroblob(16) WHERE access = ?",
-                             access_key(5, layer)))
+        self.tamper_and_seal(("UPDATE accesses SET weights = zeroblob(16) WHERE access = ?",
+                              access_key(5, layer)))
         self.verify(self.record, says="intact and causal")
         self.verify(self.record, "--reexecute", "all", code=1, says=(
             "passed   causality", "FAILED   re-execution",
@@ -41,7 +72,7 @@ class Tampering(EndToEndTest):
         self.verify(self.record, "--reexecute", "5", says="the first 5 equal")
 
     def test_loss(self):
-        tamper(self.record, "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 4")
+        self.tamper_and_seal("UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 4")
         difference = self.first_difference("--reexecute", "all")
         self.assertEqual((difference["class"], difference["subnet"], difference["what"]),
                          ("computation", 4, "loss"))
@@ -49,13 +80,13 @@ class Tampering(EndToEndTest):
     def test_samples(self):
         """Two samples of one batch swapped: the same set in another order."""
         samples = query(self.record, "SELECT samples FROM subnets WHERE seq = 3")[0][0]
-        tamper(self.record, ("UPDATE subnets SET samples = ? WHERE seq = 3",
-                             samples[4:8] + samples[:4] + samples[8:]))
+        self.tamper_and_seal(("UPDATE subnets SET samples = ? WHERE seq = 3",
+                              samples[4:8] + samples[:4] + samples[8:]))
         difference = self.first_difference("--reexecute", "all")
         self.assertEqual((difference["class"], difference["subnet"]), ("sample order", 3))
 
     def test_batch_digest(self):
-        tamper(self.record, "UPDATE subnets SET batch_digest = zeroblob(16) WHERE seq = 3")
+        self.tamper_and_seal("UPDATE subnets SET batch_digest = zeroblob(16) WHERE seq = 3")
         difference = self.first_difference("--reexecute", "all")
         self.assertEqual((difference["class"], difference["subnet"]), ("batch bytes", 3))
 
@@ -74,8 +105,8 @@ class Tampering(EndToEndTest):
 
     def test_read_version(self):
         """An access that saw the initial weights where its predecessor's version was due."""
-        tamper(self.record, ("UPDATE accesses SET read_seq = -1, base_seq = 8 WHERE access = ?",
-                             access_key(9, 0)))
+        self.tamper_and_seal(("UPDATE accesses SET read_seq = -1, base_seq = 8 WHERE access = ?",
+                              access_key(9, 0)))
         self.verify(self.record, code=1, says=(
             "First difference: subnet 9, layer stem, forward, schedule",
             "recorded  the initial weights", "expected  version 8"))
@@ -100,11 +131,11 @@ class Tampering(EndToEndTest):
         other = layer + 1 - 2 * candidate
         earlier = query(self.record, "SELECT coalesce(max(seq), -1) FROM accesses WHERE layer = ?",
                         other)[0][0]
-        tamper(self.record,
-               ("UPDATE subnets SET choices = json_set(choices, ?, ?) WHERE seq = ?",
-                f"$[{block}]", 1 - candidate, last),
-               ("UPDATE accesses SET access = ?, read_seq = ?, base_seq = NULL WHERE access = ?",
-                access_key(last, other), earlier, access_key(last, layer)))
+        self.tamper_and_seal(
+            ("UPDATE subnets SET choices = json_set(choices, ?, ?) WHERE seq = ?",
+             f"$[{block}]", 1 - candidate, last),
+            ("UPDATE accesses SET access = ?, read_seq = ?, base_seq = NULL WHERE access = ?",
+             access_key(last, other), earlier, access_key(last, layer)))
         self.verify(self.record, code=1, says=(
             "FAILED   stream", f"subnet {last}, layer block{block}.{1 - candidate}, spec",
             f"expected  {name}"))
@@ -176,8 +207,9 @@ class Tampering(EndToEndTest):
 
     def test_environment(self):
         """Bits that differ in another environment say nothing of the run, and it is said so."""
-        tamper(self.record, "UPDATE environment SET value = '1.0' WHERE key = 'libtorch.version'",
-               "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 2")
+        self.tamper_and_seal(
+            "UPDATE environment SET value = '1.0' WHERE key = 'libtorch.version'",
+            "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 2")
         result = self.verify(self.record, "--reexecute", "all", code=1, says=(
             "The environment is not the recorded one:", "libtorch.version: recorded 1.0, here ",
             "First difference: subnet 2, forward, environment"))

@@ -7,6 +7,8 @@
 #include <limits>
 #include <thread>
 
+#include "recorder/content_digest.h"
+
 namespace verbatim {
 namespace {
 
@@ -67,6 +69,7 @@ TEST_F(SubnetAssemblerTest, RowsAreSortedByTheirKeys) {
   }
   for (const auto& row : rows_.at(0).activities) order += std::to_string(row.begin_ns) + " ";
   EXPECT_EQ(order, "1 3 5 01 02 10 3 9 0 0 0 ");
+  EXPECT_EQ(rows_.at(0).content_digest, SubnetContentDigest(rows_.at(0)));
 }
 
 TEST_F(SubnetAssemblerTest, SinksErrorIsReturned) {

@@ -6,7 +6,7 @@ import sqlite3
 from spec import SpecError
 
 APPLICATION_ID = 0x5642544D
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Difference(Exception):

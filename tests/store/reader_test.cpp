@@ -88,13 +88,17 @@ TEST_F(ReaderTest, RefusesWhatIsNoRecord) {
 
 TEST_F(ReaderTest, RefusesOtherVersions) {
   WriteSample(path_, {});
-  Tamper(path_, "PRAGMA user_version = 2");
+  Tamper(path_, "PRAGMA user_version = 3");
   const Error newer = OpenError(path_);
   EXPECT_EQ(newer.kind, ErrorKind::kBadInput);
-  EXPECT_THAT(newer.message, HasSubstr("format version 2; this program reads versions 1 to 1"));
+  EXPECT_THAT(newer.message, HasSubstr("format version 3; this program reads version 2"));
   EXPECT_THAT(newer.hint, HasSubstr("newer"));
-  Tamper(path_, "PRAGMA user_version = 0");
-  EXPECT_THAT(OpenError(path_).hint, HasSubstr("the verbatim that wrote it"));
+  Tamper(path_, "PRAGMA user_version = 1");
+  const Error older = OpenError(path_);
+  EXPECT_EQ(older.kind, ErrorKind::kBadInput);
+  EXPECT_THAT(older.message, HasSubstr("format version 1; this program reads version 2"));
+  EXPECT_THAT(older.hint, HasSubstr("the verbatim that wrote it"));
+  EXPECT_THAT(older.hint, HasSubstr("train its spec again"));
 }
 
 TEST_F(ReaderTest, NamesAMissingTable) {

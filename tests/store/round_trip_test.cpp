@@ -22,6 +22,7 @@ void ExpectEqual(const SubnetRow& actual, const SubnetRow& expected) {
   EXPECT_EQ(actual.samples, expected.samples);
   EXPECT_EQ(actual.batch_digest, expected.batch_digest);
   EXPECT_EQ(actual.loss_bits, expected.loss_bits);
+  EXPECT_EQ(actual.content_digest, expected.content_digest);
   EXPECT_EQ(actual.activations, expected.activations);
   ASSERT_EQ(actual.accesses.size(), expected.accesses.size());
   for (std::size_t i = 0; i < expected.accesses.size(); ++i) {
@@ -237,7 +238,7 @@ TEST_F(RoundTripTest, OtherViews) {
 TEST_F(RoundTripTest, FileIsMarkedAndReferencesAreDeclared) {
   WriteSample(path_, SampleSubnets(1));
   EXPECT_THAT(Query("PRAGMA application_id"), ElementsAre("1447187533"));
-  EXPECT_THAT(Query("PRAGMA user_version"), ElementsAre("1"));
+  EXPECT_THAT(Query("PRAGMA user_version"), ElementsAre("2"));
   EXPECT_THAT(Query("PRAGMA journal_mode"), ElementsAre("delete"));
   EXPECT_THAT(Query("SELECT \"table\" FROM pragma_foreign_key_list('accesses') ORDER BY 1"),
               ElementsAre("layers", "subnets"));

@@ -76,6 +76,7 @@ inline SubnetRow SampleSubnet(std::int64_t seq, int accesses = 3) {
   subnet.samples = {0, 4294967295u, static_cast<std::uint32_t>(seq), 256};
   subnet.batch_digest = SampleDigest(static_cast<int>(seq));
   subnet.loss_bits = 0x3f800000u + static_cast<std::uint32_t>(seq);
+  subnet.content_digest = SampleDigest(90 + static_cast<int>(seq));
   for (int i = 0; i < accesses; ++i) {
     AccessRow access;
     access.layer = i;

@@ -255,6 +255,7 @@ TEST(Comparator, BlamesABrokenScheduleForWhatItMayHaveChangedBefore) {
     recorded.run.in_flight = in_flight;
     recorded.subnets[2].loss_bits ^= 1;
     Last(recorded, 6).read_seq = 0;
+    Seal(recorded);
     const SampleReader reader(recorded);
     Verdict verdict = ExamineRecord(reader, "run.db");
     auto comparator = Comparator::Create(reader, "run.db");
@@ -271,6 +272,7 @@ TEST(Comparator, KeepsTheEarlierDifferenceInAVerdict) {
   SampleRun recorded = here;
   recorded.subnets[2].loss_bits ^= 1;
   Last(recorded, 6).read_seq = 0;
+  Seal(recorded);
   const SampleReader reader(recorded);
   Verdict verdict = ExamineRecord(reader, "run.db");
   EXPECT_EQ(verdict.first_difference->seq, 6);

@@ -24,8 +24,14 @@ const Check& Find(const Verdict& verdict, const std::string& name) {
   VERBATIM_CHECK(false, "no check {}", name);
 }
 
-Verdict Examine(const SampleRun& sample) {
+Verdict ExamineAsIs(const SampleRun& sample) {
   return ExamineRecord(SampleReader(sample), "run.db");
+}
+
+/// Of a record that was written with these rows.
+Verdict Examine(SampleRun sample) {
+  Seal(sample);
+  return ExamineAsIs(sample);
 }
 
 TEST(Examine, PassesASoundRecordOfEveryLevel) {
@@ -57,13 +63,21 @@ class ExamineDamage : public testing::TestWithParam<DamageCase> {};
 TEST_P(ExamineDamage, IsNamedAndGivesExitCode3) {
   SampleRun sample = MakeSampleRun(GetParam().level);
   GetParam().damage(sample);
-  const Verdict verdict = Examine(sample);
+  const Verdict verdict = ExamineAsIs(sample);
   EXPECT_TRUE(verdict.damaged);
   EXPECT_EQ(verdict.exit_code(), 3);
   const Check& check = Find(verdict, GetParam().check);
   EXPECT_EQ(check.outcome, Outcome::kFailed);
   ASSERT_FALSE(check.problems.empty());
   EXPECT_THAT(check.problems.front(), HasSubstr(GetParam().problem));
+}
+
+TEST_P(ExamineDamage, IsNamedThoughDigestsAgree) {
+  SampleRun sample = MakeSampleRun(GetParam().level);
+  GetParam().damage(sample);
+  const Verdict verdict = Examine(sample);
+  EXPECT_EQ(verdict.exit_code(), 3);
+  EXPECT_THAT(Find(verdict, GetParam().check).problems.front(), HasSubstr(GetParam().problem));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -147,6 +161,66 @@ INSTANTIATE_TEST_SUITE_P(
         DamageCase{"EvaluationCount", [](SampleRun& s) { s.evaluations[0].correct = 101; },
                    kCheckEvaluations, "counts 101 of 100"}),
     [](const auto& test) { return test.param.name; });
+
+struct EditCase {
+  const char* name;
+  std::function<void(SubnetRow&)> edit;
+  const char* level = "weights";
+};
+
+class ExamineEdit : public testing::TestWithParam<EditCase> {};
+
+TEST_P(ExamineEdit, IsFoundWithoutExecution) {
+  SampleRun sample = MakeSampleRun(GetParam().level);
+  ASSERT_EQ(ExamineAsIs(sample).exit_code(), 0);
+  GetParam().edit(sample.subnets[5]);
+  const Verdict verdict = ExamineAsIs(sample);
+  EXPECT_EQ(verdict.exit_code(), 3);
+  EXPECT_EQ(verdict.first_damaged_subnet, 5);
+  EXPECT_EQ(verdict.counts.subnets_audited, 5);
+  const Check& check = Find(verdict, kCheckSubnets);
+  ASSERT_EQ(check.problem_count, 1);
+  EXPECT_THAT(check.problems.front(),
+              testing::MatchesRegex("subnet 5: its rows were changed after they were written "
+                                    "\\(digest [0-9a-f]{8}, recorded [0-9a-f]{8}\\)"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, ExamineEdit,
+    testing::Values(
+        EditCase{"Samples", [](SubnetRow& s) { std::swap(s.samples[0], s.samples[1]); }},
+        EditCase{"Batch", [](SubnetRow& s) { s.batch_digest.bytes[15] ^= 1; }},
+        EditCase{"Loss", [](SubnetRow& s) { s.loss_bits ^= 1; }},
+        EditCase{"ReadVersion", [](SubnetRow& s) { s.accesses[0].read_seq = 2; }},
+        EditCase{"BaseVersion", [](SubnetRow& s) { s.accesses[0].base_seq = 2; }},
+        EditCase{"Weights", [](SubnetRow& s) { s.accesses[0].weights->bytes[0] ^= 0x80; }},
+        EditCase{"OptimizerState",
+                 [](SubnetRow& s) { s.accesses[0].optimizer_state->bytes[7] ^= 1; }},
+        EditCase{"Gradients", [](SubnetRow& s) { s.accesses[0].gradients->bytes[7] ^= 1; }, "full"},
+        EditCase{"Activation", [](SubnetRow& s) { s.activations[3].digest.bytes[7] ^= 1; }, "full"},
+        EditCase{"ItsDigest", [](SubnetRow& s) { s.content_digest.bytes[3] ^= 1; }}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Examine, DoesNotDigestWhereASubnetRan) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets[5].accesses[0].stage = 1;
+  EXPECT_EQ(ExamineAsIs(sample).exit_code(), 0);
+}
+
+TEST(Examine, NamesTheFirstDamagedSubnet) {
+  EXPECT_FALSE(Examine(MakeSampleRun()).first_damaged_subnet.has_value());
+  SampleRun gap = MakeSampleRun();
+  gap.subnets[9].samples.clear();
+  gap.subnets.erase(gap.subnets.begin() + 4);
+  EXPECT_EQ(Examine(gap).first_damaged_subnet, 4);
+  SampleRun cut = MakeSampleRun();
+  cut.subnets.resize(9);
+  EXPECT_EQ(Examine(cut).first_damaged_subnet, 9);
+  const SampleRun sample = MakeSampleRun();
+  SampleReader reader(sample);
+  reader.SetUnreadableFrom(7);
+  EXPECT_EQ(ExamineRecord(reader, "run.db").first_damaged_subnet, 7);
+}
 
 TEST(Examine, ReportsWhatSqliteFinds) {
   const SampleRun sample = MakeSampleRun();

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/keyed_random.h"
+#include "recorder/content_digest.h"
 #include "store/reader.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
@@ -94,6 +95,7 @@ inline SubnetRow SampleSubnet(const SearchSpace& space, const std::vector<Subnet
     const int position = i % space.positions();
     row.activations.push_back({microbatch, position, MakeDigest(5, row.seq, microbatch, position)});
   }
+  row.content_digest = SubnetContentDigest(row);
   return row;
 }
 
@@ -133,6 +135,11 @@ inline SampleRun MakeSampleRun(const std::string& level = "weights") {
          70 + index, 100});
   }
   return sample;
+}
+
+/// Makes changed rows those of a record that was written so, instead of changed afterwards.
+inline void Seal(SampleRun& sample) {
+  for (SubnetRow& row : sample.subnets) row.content_digest = SubnetContentDigest(row);
 }
 
 inline std::int64_t CountAccesses(const SampleRun& sample) {
