@@ -9,9 +9,8 @@
 #include "cli/forward.h"
 #include "cli/output.h"
 #include "cli/reexecution.h"
-#include "cli/version.h"
+#include "cli/render_verdict.h"
 #include "supernet/spec_limits.h"
-#include "verify/report.h"
 
 namespace verbatim {
 namespace {
@@ -83,9 +82,8 @@ Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
   if (!verdict.damaged) {
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
   }
-  const bool json = options.format == "json";
   RETURN_IF_ERROR(
-      WriteResult(json ? RenderJson(verdict, ToolVersion()) : RenderText(verdict), options.report));
+      WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.report));
   return verdict.exit_code();
 }
 
@@ -170,7 +168,7 @@ void AddReplayCommand(CLI::App& app, Invocation& invocation) {
                     "Goes on after the first difference and tells all origins from what they "
                     "taint. Example: --keep-going");
   AddReexecutionOptions(*command, options->request);
-  AddFormatOption(*command, options->format);
+  AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("--report", options->report,
                    "Writes the report to a file instead of standard output. Example: --report "

@@ -12,9 +12,8 @@
 #include "cli/forward.h"
 #include "cli/output.h"
 #include "cli/reexecution.h"
-#include "cli/version.h"
+#include "cli/render_verdict.h"
 #include "store/reader.h"
-#include "verify/report.h"
 
 namespace verbatim {
 namespace {
@@ -43,7 +42,8 @@ constexpr const char* kFooter =
     "  verbatim verify run.db\n"
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim verify run.db --reexecute 50 --draw-seed 7 --data /data/digits\n"
-    "  verbatim verify run.db --format json -o verdict.json";
+    "  verbatim verify run.db --format json -o verdict.json\n"
+    "  verbatim verify run.db --format markdown >> $GITHUB_STEP_SUMMARY";
 
 /// "all" is the largest number.
 std::optional<std::int64_t> ParseCount(const std::string& text) {
@@ -92,9 +92,8 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
     ASSIGN_OR_RETURN(options.request.selection, SelectionOf(options, verdict.run));
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
   }
-  const bool json = options.format == "json";
   RETURN_IF_ERROR(
-      WriteResult(json ? RenderJson(verdict, ToolVersion()) : RenderText(verdict), options.output));
+      WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.output));
   return verdict.exit_code();
 }
 
@@ -121,7 +120,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->type_name("SEED")
       ->needs(reexecute);
   AddReexecutionOptions(*command, options->request);
-  AddFormatOption(*command, options->format);
+  AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,
                    "Writes the report to a file instead of standard output. Example: -o "

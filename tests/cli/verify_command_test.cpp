@@ -59,6 +59,20 @@ TEST_F(VerifyCommand, ReexecutesAllAndFindsItEqual) {
   EXPECT_TRUE(engine_.reexecute_options.evaluate);
 }
 
+TEST_F(VerifyCommand, WritesTheFormatThatWasAskedFor) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const std::pair<const char*, const char*> starts[] = {{"text", "Record "},
+                                                        {"json", "{\n  \"format\""},
+                                                        {"junit", "<?xml version"},
+                                                        {"markdown", "### ✅ intact"}};
+  for (const auto& [format, start] : starts) {
+    const CommandResult result = Run({"verify", record, "--format", format});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, testing::StartsWith(start));
+  }
+  EXPECT_EQ(Run({"verify", record, "--format", "yaml"}).exit_code, 2);
+}
+
 TEST_F(VerifyCommand, ReexecutesAPrefix) {
   const CommandResult result =
       Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "5", "--data", folder_});

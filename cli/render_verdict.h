@@ -1,0 +1,21 @@
+// A verdict in the form that was asked for, as every command that gives one prints it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "base/status.h"
+#include "store/reader.h"
+#include "verify/verdict.h"
+
+namespace verbatim {
+
+/// `--format text|json|junit|markdown|html`. `format` holds the default and must outlive the
+/// parsing.
+void AddVerdictFormatOption(CLI::App& command, std::string& format);
+
+/// `format` is one of that option's words. `reference` is the record compared with, or null.
+std::string RenderVerdict(const std::string& format, const Verdict& verdict,
+                          const RecordReader& record, const RecordReader* reference);
+
+}  // namespace verbatim
