@@ -47,7 +47,8 @@ void RecordingSink::Flush() {
 }
 
 Status RecordingSink::Close(const std::string& why) {
-  if (!writer_) return status_;
+  RETURN_IF_ERROR(status_);
+  if (!writer_) return {};
   Flush();
   RETURN_IF_ERROR(status_);
   if (subnets_ == run_.subnets_planned) return writer_->Close(RunStatus::kComplete, "");

@@ -63,7 +63,10 @@ TrainingOptions Layout(const ReexecuteOptions& options, RecordLevel level) {
   training.stages = options.stages;
   training.in_flight = options.in_flight;
   training.threads_per_stage = options.threads_per_stage;
-  training.policy = options.stages == 1 && options.in_flight == 1 ? "sequential" : "causal";
+  const bool is_reference = options.stages == 1 && options.in_flight == 1;
+  training.policy = is_reference ? "sequential" : "causal";
+  if (!options.policy.empty()) training.policy = options.policy;
+  training.probe = options.probe;
   training.record_level = level;
   training.stop_on_nan = false;  // the record says how far the run went
   training.sequence = options.subnets;

@@ -28,6 +28,8 @@ class ReexecutionSink {
   virtual void OnEvaluations(const std::vector<EvaluationRow>& evaluations) = 0;
 };
 
+class StageProbe;
+
 struct ReexecuteOptions {
   /// Where the data lies now, if not where the spec says.
   std::optional<std::filesystem::path> data_folder;
@@ -36,6 +38,8 @@ struct ReexecuteOptions {
   /// The layout. One stage with one subnet in flight is the sequential reference.
   std::int64_t stages = 1;
   std::int64_t in_flight = 1;
+  /// Empty: "sequential" on that layout, "causal" on any other.
+  std::string policy;
   /// What is digested: "losses", "weights", "full"; empty: the record's level.
   std::string record_level;
   /// Subnets to execute, ascending, with all their causal predecessors (replay/plan.h).
@@ -44,6 +48,8 @@ struct ReexecuteOptions {
   bool evaluate = false;
   /// Once true, no further subnet is started. May be null.
   const std::atomic<bool>* stop = nullptr;
+  /// Looks into the stages (trainer/stage_probe.h). May be null.
+  StageProbe* probe = nullptr;
 };
 
 /// Executes a record's spec under the layout of `options`. Stops with the sink's word. Errors are

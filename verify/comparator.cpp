@@ -133,7 +133,7 @@ void Comparator::OnLayers(const std::vector<LayerRow>& layers) {
 }
 
 bool Comparator::OnSubnet(const SubnetRow& subnet) {
-  if (!status_) return false;
+  if (!status_ || (difference_ && !options_.keep_going)) return false;
   const bool with_activations = run_.record_level == "full";
   auto recorded = reader_->Subnet(subnet.seq, ReadOptions{true, with_activations, false});
   if (!recorded) {

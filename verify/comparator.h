@@ -42,6 +42,8 @@ class Comparator : public ReexecutionSink {
   bool OnSubnet(const SubnetRow& subnet) override;
   void OnEvaluations(const std::vector<EvaluationRow>& evaluations) override;
 
+  /// Found equal to the record so far.
+  std::int64_t subnets_equal() const { return subnets_equal_; }
   const std::optional<Difference>& difference() const { return difference_; }
   /// An error that ended the comparison: the record could not be read on, or this machine's numeric
   /// environment is not the recorded one.

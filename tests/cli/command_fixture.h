@@ -36,10 +36,10 @@ class FakeEngine : public Engine {
                    ReexecutionSink& sink) override {
     reexecute_options = options;
     if (!reexecute_status) return reexecute_status;
-    sink.OnEnvironment(computed.environment);
+    if (!sink.OnEnvironment(computed.environment)) return {};
     sink.OnDataset(computed.run.dataset_digest);
     sink.OnLayers(computed.layers);
-    for (std::int64_t seq = 0; seq < options.subnets; ++seq) {
+    for (const std::int64_t seq : options.subnets) {
       if (!sink.OnSubnet(computed.subnets[static_cast<std::size_t>(seq)])) return {};
     }
     if (options.evaluate) sink.OnEvaluations(computed.evaluations);

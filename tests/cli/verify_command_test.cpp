@@ -54,7 +54,7 @@ TEST_F(VerifyCommand, ReexecutesAllAndFindsItEqual) {
   EXPECT_THAT(result.out, EndsWith("accesses: equal to the sequential reference\n"));
   EXPECT_THAT(result.out, HasSubstr("12 subnets equal to the sequential reference, and the "
                                     "evaluations"));
-  EXPECT_EQ(engine_.reexecute_options.subnets, 12);
+  EXPECT_EQ(engine_.reexecute_options.subnets.size(), 12);
   EXPECT_EQ(engine_.reexecute_options.threads_per_stage, 3);
   EXPECT_TRUE(engine_.reexecute_options.evaluate);
 }
@@ -73,12 +73,18 @@ TEST_F(VerifyCommand, WritesTheFormatThatWasAskedFor) {
   EXPECT_EQ(Run({"verify", record, "--format", "yaml"}).exit_code, 2);
 }
 
-TEST_F(VerifyCommand, ReexecutesAPrefix) {
+TEST_F(VerifyCommand, ReexecutesADrawWithItsCones) {
+  const std::string record = WriteRecord(MakeSampleRun());
   const CommandResult result =
-      Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "5", "--data", folder_});
+      Run({"verify", record, "--reexecute", "1", "--draw-seed", "3", "--data", folder_});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("the first 5 equal to the sequential reference"));
-  EXPECT_EQ(engine_.reexecute_options.subnets, 5);
+  const auto& subnets = engine_.reexecute_options.subnets;
+  EXPECT_THAT(result.out, HasSubstr(fmt::format("re-executed 1 drawn by seed 3 and their causal "
+                                                "cones: {} of 12 subnets: equal to the sequential "
+                                                "reference",
+                                                subnets.size())));
+  EXPECT_THAT(result.out, HasSubstr("Had 100.0 % of the subnets been faulty"));
+  EXPECT_LT(subnets.size(), 12u);
   EXPECT_FALSE(engine_.reexecute_options.evaluate);
   EXPECT_EQ(engine_.reexecute_options.data_folder, std::filesystem::path(folder_));
 }
@@ -90,7 +96,7 @@ TEST_F(VerifyCommand, ReexecutesNoMoreThanAnInterruptedRunHas) {
   sample.evaluations.clear();
   const CommandResult result = Run({"verify", WriteRecord(sample), "--reexecute", "all"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_EQ(engine_.reexecute_options.subnets, 4);
+  EXPECT_EQ(engine_.reexecute_options.subnets.size(), 4);
   EXPECT_THAT(result.out, HasSubstr("The run was interrupted after 4 of 12 subnets."));
 }
 
@@ -106,7 +112,11 @@ TEST_F(VerifyCommand, FindsAComputationThatDiffers) {
 TEST_F(VerifyCommand, SaysThatTheEnvironmentDiffersBeforeAnythingElse) {
   engine_.computed.environment[0].value = "Other CPU";
   engine_.computed.subnets[3].loss_bits ^= 1;
-  const CommandResult result = Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "all"});
+  const std::string record = WriteRecord(MakeSampleRun());
+  const CommandResult refused = Run({"verify", record, "--reexecute", "all"});
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_THAT(refused.err, HasSubstr("Other CPU"));
+  const CommandResult result = Run({"verify", record, "--reexecute", "all", "--any-environment"});
   EXPECT_EQ(result.exit_code, 1);
   const auto environment = result.out.find("The environment is not the recorded one");
   ASSERT_NE(environment, std::string::npos);
@@ -117,7 +127,7 @@ TEST_F(VerifyCommand, DoesNotReexecuteADamagedRecord) {
   SampleRun sample = MakeSampleRun();
   sample.subnets.pop_back();
   EXPECT_EQ(Run({"verify", WriteRecord(sample), "--reexecute", "all"}).exit_code, 3);
-  EXPECT_EQ(engine_.reexecute_options.subnets, 0);
+  EXPECT_TRUE(engine_.reexecute_options.subnets.empty());
 }
 
 TEST_F(VerifyCommand, ReturnsTheEnginesError) {

@@ -200,7 +200,9 @@ TEST(SchedulerDeathTest, AdmissionIsInSequenceOrder) {
   const auto policy = *MakePolicy("causal");
   const auto partition = *MakeEqualPartition(space, 1);
   Scheduler scheduler(space, *partition, *policy, {});
+  scheduler.Admit(1, {0});
   EXPECT_DEATH(scheduler.Admit(1, {0}), "CHECK failed");
+  EXPECT_DEATH(scheduler.Admit(0, {0}), "CHECK failed");
 }
 
 }  // namespace

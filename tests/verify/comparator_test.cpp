@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 /// Plays `here` into a comparator as a re-execution would.
 void Play(const SampleRun& here, Comparator& comparator) {
-  comparator.OnEnvironment(here.environment);
+  if (!comparator.OnEnvironment(here.environment)) return;
   comparator.OnDataset(here.run.dataset_digest);
   comparator.OnLayers(here.layers);
   for (const SubnetRow& subnet : here.subnets) {
@@ -29,7 +29,7 @@ void Play(const SampleRun& here, Comparator& comparator) {
 /// What a re-execution that gives `here` finds of `recorded`.
 std::optional<Difference> Compare(const SampleRun& recorded, const SampleRun& here) {
   const SampleReader reader(recorded);
-  auto comparator = Comparator::Create(reader, "run.db");
+  auto comparator = Comparator::Create(reader, "run.db", {.any_environment = true});
   VERBATIM_CHECK(comparator.has_value(), "{}", comparator.error().message);
   Play(here, *comparator);
   VERBATIM_CHECK(comparator->status().has_value(), "{}", comparator->status().error().message);
@@ -41,7 +41,8 @@ TEST(Comparator, FindsAnEqualRunEqual) {
     const SampleRun sample = MakeSampleRun(level);
     const SampleReader reader(sample);
     std::int64_t told = 0;
-    auto comparator = Comparator::Create(reader, "run.db", [&](std::int64_t done) { told = done; });
+    auto comparator = Comparator::Create(
+        reader, "run.db", {.progress = [&](std::int64_t done) { told = done; }});
     ASSERT_TRUE(comparator.has_value());
     Play(sample, *comparator);
     EXPECT_FALSE(comparator->difference().has_value()) << level;
@@ -187,7 +188,7 @@ TEST(Comparator, StopsAtTheFirstSubnetThatDiffers) {
   recorded.subnets[4].loss_bits ^= 1;
   recorded.subnets[7].loss_bits ^= 1;
   const SampleReader reader(recorded);
-  auto comparator = Comparator::Create(reader, "run.db");
+  auto comparator = Comparator::Create(reader, "run.db", {});
   ASSERT_TRUE(comparator.has_value());
   Play(here, *comparator);
   EXPECT_EQ(comparator->subnets_equal(), 4);
@@ -235,11 +236,25 @@ TEST(Comparator, TakesAnotherEnvironmentAloneForNoDifference) {
   EXPECT_FALSE(Compare(recorded, here).has_value());
 }
 
+TEST(Comparator, RefusesAnotherEnvironmentUnlessAsked) {
+  SampleRun here = MakeSampleRun();
+  const SampleRun recorded = here;
+  here.environment[0].value = "Other CPU";
+  const SampleReader reader(recorded);
+  auto comparator = Comparator::Create(reader, "run.db", {});
+  ASSERT_TRUE(comparator.has_value());
+  Play(here, *comparator);
+  ASSERT_FALSE(comparator->status().has_value());
+  EXPECT_EQ(comparator->status().error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(comparator->status().error().message, HasSubstr("Other CPU"));
+  EXPECT_EQ(comparator->subnets_equal(), 0);
+}
+
 TEST(Comparator, ReportsARecordThatCannotBeReadOn) {
   const SampleRun sample = MakeSampleRun();
   SampleReader reader(sample);
   reader.SetUnreadableFrom(2);
-  auto comparator = Comparator::Create(reader, "run.db");
+  auto comparator = Comparator::Create(reader, "run.db", {});
   ASSERT_TRUE(comparator.has_value());
   Play(sample, *comparator);
   ASSERT_FALSE(comparator->status().has_value());
@@ -258,7 +273,7 @@ TEST(Comparator, BlamesABrokenScheduleForWhatItMayHaveChangedBefore) {
     Seal(recorded);
     const SampleReader reader(recorded);
     Verdict verdict = ExamineRecord(reader, "run.db");
-    auto comparator = Comparator::Create(reader, "run.db");
+    auto comparator = Comparator::Create(reader, "run.db", {});
     ASSERT_TRUE(comparator.has_value());
     Play(here, *comparator);
     comparator->AddTo(verdict);
@@ -276,7 +291,7 @@ TEST(Comparator, KeepsTheEarlierDifferenceInAVerdict) {
   const SampleReader reader(recorded);
   Verdict verdict = ExamineRecord(reader, "run.db");
   EXPECT_EQ(verdict.first_difference->seq, 6);
-  auto comparator = Comparator::Create(reader, "run.db");
+  auto comparator = Comparator::Create(reader, "run.db", {});
   ASSERT_TRUE(comparator.has_value());
   Play(here, *comparator);
   comparator->AddTo(verdict);
