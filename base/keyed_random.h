@@ -19,6 +19,7 @@ enum class RandomPurpose : std::uint8_t {
   kEvaluationSubnet = 6,  ///< c = index of the evaluated subnet
   kCalibrationBatch = 7,  ///< a = batch, c = index of the evaluated subnet
   kReexecutionDraw = 8,   ///< a = b = c = 0: which subnets a verification executes again
+  kFault = 9,             ///< a = what is drawn, b = kind of fault, c = seq (0 for the seq's draw)
 };
 
 /// Names one stream of up to 2^34 words. Distinct names never share a word.
