@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "replay/explain.h"
 #include "replay/reexecute.h"
 #include "store/record.h"
 
@@ -43,6 +44,9 @@ class Engine {
   /// Ctrl-C stops it with an error (kFailed).
   virtual Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
                            ReexecutionSink& sink) = 0;
+  /// Both sides' numeric profiles must be this process's.
+  virtual Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,
+                                      std::int64_t seq) = 0;
 };
 
 }  // namespace verbatim

@@ -230,4 +230,9 @@ Status TorchEngine::Reexecute(const RunInfo& run, const ReexecuteOptions& option
   return verbatim::Reexecute(run, stoppable, sink);
 }
 
+Result<Explanation> TorchEngine::Explain(const ExplainSide& left, const ExplainSide& right,
+                                         std::int64_t seq) {
+  return verbatim::Explain(left, right, seq);
+}
+
 }  // namespace verbatim

@@ -10,6 +10,8 @@ class TorchEngine : public Engine {
   Status Train(const TrainRequest& request) override;
   Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
                    ReexecutionSink& sink) override;
+  Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,
+                              std::int64_t seq) override;
 };
 
 }  // namespace verbatim

@@ -53,8 +53,8 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options,
   RecordingSink recording(request.output, DescribeReplay(run, request, invocation), request.force,
                           comparator);
   const Status executed = invocation.engine->Reexecute(run, options, recording);
-  const Status closed = recording.Close(comparator.difference() ? "stopped at a difference"
-                                                                : "stopped on request");
+  const Status closed =
+      recording.Close(comparator.difference() ? "stopped at a difference" : "stopped on request");
   return executed ? closed : executed;
 }
 
@@ -95,8 +95,8 @@ Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest&
   options.in_flight = request.in_flight;
   options.record_level = request.record_level;
   options.subnets = plan.subnets;
-  options.evaluate = plan.is_whole() && plan.recorded == verdict.counts.subnets_planned &&
-                     !evaluations.empty();
+  options.evaluate =
+      plan.is_whole() && plan.recorded == verdict.counts.subnets_planned && !evaluations.empty();
   ProgressBar progress("re-executing", std::ssize(plan.subnets), false, invocation.no_color);
   Comparator::Options comparing;
   comparing.keep_going = request.keep_going;

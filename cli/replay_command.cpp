@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/explaining.h"
 #include "cli/forward.h"
 #include "cli/output.h"
 #include "cli/reexecution.h"
@@ -21,6 +22,7 @@ struct ReplayOptions {
   ReexecutionRequest request;
   std::optional<std::string> layer;
   std::optional<std::int64_t> at;
+  bool explain = false;
   std::string format = "text";
   fs::path report;
 };
@@ -50,10 +52,9 @@ Status CheckReplay(const ReplayOptions& options) {
   }
   if (!request.output.empty()) {
     if (IsPartOfRecord(request.output, request.record)) {
-      return UsageError(
-          fmt::format("-o {} is the replayed record itself, or a part of it",
-                      request.output.string()),
-          "Name another file for the record of the replay.");
+      return UsageError(fmt::format("-o {} is the replayed record itself, or a part of it",
+                                    request.output.string()),
+                        "Name another file for the record of the replay.");
     }
     if (request.selection.subnet || options.layer) {
       return UsageError("a causal cone makes no record: a record holds subnets without gaps",
@@ -81,6 +82,9 @@ Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
   // What a damaged record says cannot be executed.
   if (!verdict.damaged) {
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
+    if (options.explain) {
+      ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
+    }
   }
   RETURN_IF_ERROR(
       WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.report));
@@ -88,12 +92,11 @@ Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
 }
 
 void AddSelectionOptions(CLI::App& command, ReplayOptions& options) {
-  CLI::Option* until =
-      command
-          .add_option("--until", options.request.selection.until,
-                      "Replays subnets 0 to K only. Example: --until 99")
-          ->type_name("K")
-          ->check(WholeNumber(0, kMaxSubnets - 1));
+  CLI::Option* until = command
+                           .add_option("--until", options.request.selection.until,
+                                       "Replays subnets 0 to K only. Example: --until 99")
+                           ->type_name("K")
+                           ->check(WholeNumber(0, kMaxSubnets - 1));
   CLI::Option* subnet =
       command
           .add_option("--subnet", options.request.selection.subnet,
@@ -138,8 +141,9 @@ void AddRecordOptions(CLI::App& command, ReexecutionRequest& request) {
           .add_option("-o,--output", request.output,
                       "Records the replay in a record of its own. Example: -o replayed.db")
           ->type_name("OUT.db");
-  command.add_flag("--force", request.force,
-                   "Overwrites an existing record. Example: -o replayed.db --force")
+  command
+      .add_flag("--force", request.force,
+                "Overwrites an existing record. Example: -o replayed.db --force")
       ->needs(output);
   command
       .add_option("--record", request.record_level,
@@ -167,6 +171,7 @@ void AddReplayCommand(CLI::App& app, Invocation& invocation) {
   command->add_flag("--keep-going", options->request.keep_going,
                     "Goes on after the first difference and tells all origins from what they "
                     "taint. Example: --keep-going");
+  AddExplainOption(*command, options->explain);
   AddReexecutionOptions(*command, options->request);
   AddVerdictFormatOption(*command, options->format);
   command

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cli/commands.h"
+#include "cli/explaining.h"
 #include "cli/forward.h"
 #include "cli/output.h"
 #include "cli/reexecution.h"
@@ -24,6 +25,7 @@ struct VerifyOptions {
   ReexecutionRequest request;
   std::string reexecute;                   ///< "all", a number, or empty
   std::optional<std::uint64_t> draw_seed;  ///< the spec's seed where absent
+  bool explain = false;
   std::string format = "text";
   fs::path output;
 };
@@ -91,6 +93,9 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   if (reexecute && !verdict.damaged) {
     ASSIGN_OR_RETURN(options.request.selection, SelectionOf(options, verdict.run));
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
+    if (options.explain) {
+      ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
+    }
   }
   RETURN_IF_ERROR(
       WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.output));
@@ -120,6 +125,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->type_name("SEED")
       ->needs(reexecute);
   AddReexecutionOptions(*command, options->request);
+  AddExplainOption(*command, options->explain)->needs(reexecute);
   AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,

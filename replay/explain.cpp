@@ -100,8 +100,7 @@ std::optional<TensorDifference> CompareTensors(const std::vector<CapturedTensor>
                                                const std::vector<CapturedTensor>& right,
                                                const Layer& layer, Phase phase) {
   for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-    auto difference =
-        Located(Compare(left[i].tensor, right[i].tensor), layer, phase, left[i].name);
+    auto difference = Located(Compare(left[i].tensor, right[i].tensor), layer, phase, left[i].name);
     if (difference) return difference;
   }
   return std::nullopt;
@@ -112,8 +111,7 @@ std::optional<TensorDifference> CompareUpdate(const CapturedUpdate& left,
   auto difference = CompareTensors(left.gradients, right.gradients, layer, Phase::kBackward);
   if (!difference) difference = CompareTensors(left.weights, right.weights, layer, Phase::kUpdate);
   if (!difference) {
-    difference =
-        CompareTensors(left.optimizer_state, right.optimizer_state, layer, Phase::kUpdate);
+    difference = CompareTensors(left.optimizer_state, right.optimizer_state, layer, Phase::kUpdate);
   }
   return difference;
 }
@@ -125,8 +123,7 @@ std::optional<TensorDifference> FirstDifference(const TensorCapture& left,
   for (auto update = left.updates().rbegin(); update != left.updates().rend(); ++update) {
     const auto other = right.updates().find(update->first);
     if (other == right.updates().end()) continue;
-    auto difference =
-        CompareUpdate(update->second, other->second, left.layers().at(update->first));
+    auto difference = CompareUpdate(update->second, other->second, left.layers().at(update->first));
     if (difference) return difference;
   }
   return std::nullopt;

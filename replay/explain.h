@@ -14,11 +14,8 @@ namespace verbatim {
 /// One side of a difference.
 struct ExplainSide {
   RunInfo run;
-  std::vector<EnvironmentRow> environment;  ///< recorded; names the threads and an injected fault
-  /// The layout to run it on, and the subnets to execute: the causal cone of the subnet at fault.
+  /// How to run it, and which subnets: the causal cone of the subnet at fault.
   ReexecuteOptions options;
-  /// Whether a fault that the record says was injected is injected again.
-  bool as_recorded = true;
   /// Content of the subnet in the side's record.
   Digest recorded_content;
 };

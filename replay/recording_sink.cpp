@@ -52,9 +52,8 @@ Status RecordingSink::Close(const std::string& why) {
   Flush();
   RETURN_IF_ERROR(status_);
   if (subnets_ == run_.subnets_planned) return writer_->Close(RunStatus::kComplete, "");
-  return writer_->Close(RunStatus::kInterrupted,
-                        fmt::format("{} after {} of {} subnets", why, subnets_,
-                                    run_.subnets_planned));
+  return writer_->Close(RunStatus::kInterrupted, fmt::format("{} after {} of {} subnets", why,
+                                                             subnets_, run_.subnets_planned));
 }
 
 }  // namespace verbatim

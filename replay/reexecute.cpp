@@ -13,6 +13,8 @@
 #include "trainer/environment.h"
 #include "trainer/evaluation.h"
 #include "trainer/experiment.h"
+#include "trainer/fault_injection.h"
+#include "trainer/probe_pair.h"
 #include "trainer/training.h"
 
 namespace verbatim {
@@ -66,7 +68,6 @@ TrainingOptions Layout(const ReexecuteOptions& options, RecordLevel level) {
   const bool is_reference = options.stages == 1 && options.in_flight == 1;
   training.policy = is_reference ? "sequential" : "causal";
   if (!options.policy.empty()) training.policy = options.policy;
-  training.probe = options.probe;
   training.record_level = level;
   training.stop_on_nan = false;  // the record says how far the run went
   training.sequence = options.subnets;
@@ -105,20 +106,35 @@ tl::unexpected<Error> WithDataset(Error error, const RunInfo& run) {
   return tl::unexpected(std::move(error));
 }
 
+/// Null where nothing is injected into the training.
+Result<std::unique_ptr<StageProbe>> InjectionOf(const Experiment& experiment,
+                                                const ReexecuteOptions& options,
+                                                const std::string& policy) {
+  if (!options.fault) return nullptr;
+  const FaultSetting setting{experiment.spec, experiment.space, *experiment.sampler, policy,
+                             experiment.device.is_cpu()};
+  ASSIGN_OR_RETURN(const FaultPlan plan, PlanFault(*options.fault, setting));
+  return MakeFaultInjection(plan, experiment.spec, options.threads_per_stage);
+}
+
 Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionSink& sink) {
   ConfigureDeterminism();
   // For this thread, which draws the initial weights and evaluates; stages set their own.
   at::set_num_threads(static_cast<int>(options.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
   ASSIGN_OR_RETURN(const at::Device device, DeviceOf(run));
-  ASSIGN_OR_RETURN(
-      const RecordLevel level,
-      RecordLevelFromString(options.record_level.empty() ? run.record_level : options.record_level));
+  ASSIGN_OR_RETURN(const RecordLevel level,
+                   RecordLevelFromString(options.record_level.empty() ? run.record_level
+                                                                      : options.record_level));
   if (!sink.OnEnvironment(DescribeEnvironment(device, options.threads_per_stage))) return {};
   auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, device);
   if (!experiment) return WithDataset(std::move(experiment).error(), run);
-  const TrainingOptions training = Layout(options, level);
+  TrainingOptions training = Layout(options, level);
   RETURN_IF_ERROR(CheckTraining(*experiment, training));
+  ASSIGN_OR_RETURN(const auto injection, InjectionOf(*experiment, options, training.policy));
+  std::optional<ProbePair> both;
+  if (injection && options.probe) both.emplace(*injection, *options.probe);
+  training.probe = both ? &*both : injection ? injection.get() : options.probe;
   sink.OnDataset(experiment->dataset->digest());
   sink.OnLayers(DescribeLayers(*experiment));
   return TrainIntoSink(*experiment, options, training, sink);

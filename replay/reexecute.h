@@ -1,5 +1,5 @@
-// Executes a recorded run again, whole or in part, and hands what it computes to a sink. No LibTorch
-// in this header.
+// Executes a recorded run again, whole or in part, and hands what it computes to a sink. No
+// LibTorch in this header.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "store/record.h"
+#include "supernet/fault.h"
 
 namespace verbatim {
 
@@ -48,6 +49,8 @@ struct ReexecuteOptions {
   bool evaluate = false;
   /// Once true, no further subnet is started. May be null.
   const std::atomic<bool>* stop = nullptr;
+  /// Injected as `train --inject` does.
+  std::optional<Fault> fault;
   /// Looks into the stages (trainer/stage_probe.h). May be null.
   StageProbe* probe = nullptr;
 };

@@ -11,25 +11,8 @@ at::Tensor Copy(const at::Tensor& tensor) {
 
 }  // namespace
 
-void TensorCapture::OnSamples(std::int64_t seq, std::vector<std::uint32_t>& samples) {
-  if (inner_) inner_->OnSamples(seq, samples);
-}
-
-void TensorCapture::BeforeTask(int stage, const Task& task) {
-  if (inner_) inner_->BeforeTask(stage, task);
-}
-
-void TensorCapture::OnRead(std::int64_t seq, const Layer& layer, LayerRead& read) {
-  if (inner_) inner_->OnRead(seq, layer, read);
-}
-
-void TensorCapture::OnDropoutKey(std::int64_t seq, const Layer& layer, RandomKey& key) {
-  if (inner_) inner_->OnDropoutKey(seq, layer, key);
-}
-
 void TensorCapture::OnForward(std::int64_t seq, std::int32_t microbatch, const Layer& layer,
                               const at::Tensor& output) {
-  if (inner_) inner_->OnForward(seq, microbatch, layer, output);
   if (seq != seq_) return;
   at::Tensor copy = Copy(output);
   const std::lock_guard lock(mutex_);
@@ -37,19 +20,8 @@ void TensorCapture::OnForward(std::int64_t seq, std::int32_t microbatch, const L
   layers_.emplace(layer.id, layer);
 }
 
-bool TensorCapture::OnGradients(std::int64_t seq, std::int32_t microbatch, const Layer& layer,
-                                std::span<at::Tensor> sum, std::span<const at::Tensor> gradients) {
-  return inner_ && inner_->OnGradients(seq, microbatch, layer, sum, gradients);
-}
-
-void TensorCapture::BeforeUpdate(std::int64_t seq, const Layer& layer,
-                                 std::span<const at::Tensor> gradients, LayerState& state) {
-  if (inner_) inner_->BeforeUpdate(seq, layer, gradients, state);
-}
-
 void TensorCapture::AfterUpdate(std::int64_t seq, const Layer& layer,
                                 std::span<const at::Tensor> gradients, LayerState& state) {
-  if (inner_) inner_->AfterUpdate(seq, layer, gradients, state);
   if (seq != seq_) return;
   CapturedUpdate update;
   for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
@@ -62,9 +34,9 @@ void TensorCapture::AfterUpdate(std::int64_t seq, const Layer& layer,
   }
   const std::size_t kinds = state.optimizer_state.size() / layer.parameters.size();
   for (std::size_t i = 0; i < state.optimizer_state.size(); ++i) {
-    update.optimizer_state.push_back({fmt::format("optimizer state {} of {}", i % kinds,
-                                                  layer.parameters[i / kinds].name),
-                                      Copy(state.optimizer_state[i])});
+    update.optimizer_state.push_back(
+        {fmt::format("optimizer state {} of {}", i % kinds, layer.parameters[i / kinds].name),
+         Copy(state.optimizer_state[i])});
   }
   const std::lock_guard lock(mutex_);
   updates_[layer.id] = std::move(update);

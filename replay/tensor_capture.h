@@ -26,23 +26,13 @@ struct CapturedUpdate {
   std::vector<CapturedTensor> optimizer_state;
 };
 
-/// A probe that changes nothing. Another one may be given, which is asked first and may change
-/// something. Thread-safe; read the results after the training.
+/// A probe that changes nothing. Thread-safe; read the results after the training.
 class TensorCapture : public StageProbe {
  public:
-  explicit TensorCapture(std::int64_t seq, StageProbe* inner = nullptr)
-      : seq_(seq), inner_(inner) {}
+  explicit TensorCapture(std::int64_t seq) : seq_(seq) {}
 
-  void OnSamples(std::int64_t seq, std::vector<std::uint32_t>& samples) override;
-  void BeforeTask(int stage, const Task& task) override;
-  void OnRead(std::int64_t seq, const Layer& layer, LayerRead& read) override;
-  void OnDropoutKey(std::int64_t seq, const Layer& layer, RandomKey& key) override;
   void OnForward(std::int64_t seq, std::int32_t microbatch, const Layer& layer,
                  const at::Tensor& output) override;
-  bool OnGradients(std::int64_t seq, std::int32_t microbatch, const Layer& layer,
-                   std::span<at::Tensor> sum, std::span<const at::Tensor> gradients) override;
-  void BeforeUpdate(std::int64_t seq, const Layer& layer, std::span<const at::Tensor> gradients,
-                    LayerState& state) override;
   void AfterUpdate(std::int64_t seq, const Layer& layer, std::span<const at::Tensor> gradients,
                    LayerState& state) override;
 
@@ -55,7 +45,6 @@ class TensorCapture : public StageProbe {
 
  private:
   std::int64_t seq_;
-  StageProbe* inner_;
   std::mutex mutex_;
   Outputs outputs_;
   std::map<int, CapturedUpdate> updates_;

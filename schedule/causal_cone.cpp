@@ -32,8 +32,8 @@ std::int64_t CausalHistory::LastWriter(std::int32_t layer, std::int64_t seq) con
 std::vector<std::int64_t> CausalHistory::Cone(std::span<const std::int64_t> targets) const {
   std::vector<std::int64_t> wanted(targets.begin(), targets.end());
   std::sort(wanted.begin(), wanted.end());
-  VERBATIM_CHECK(wanted.empty() || (wanted.front() >= 0 && wanted.back() < subnets()),
-                 "{} subnets", subnets());
+  VERBATIM_CHECK(wanted.empty() || (wanted.front() >= 0 && wanted.back() < subnets()), "{} subnets",
+                 subnets());
   // Backwards, a subnet is in the cone as soon as it writes a layer that a later member reads.
   std::vector<bool> is_read(static_cast<std::size_t>(layers_), false);
   std::vector<std::int64_t> cone;

@@ -8,7 +8,7 @@ CausalGraph::CausalGraph(const SearchSpace& space)
       predecessors_(static_cast<std::size_t>(space.positions()), kNone) {}
 
 std::span<const std::int64_t> CausalGraph::Add(std::int64_t seq,
-                                                std::span<const std::uint16_t> choices) {
+                                               std::span<const std::uint16_t> choices) {
   for (int position = 0; position < space_.positions(); ++position) {
     const Layer& layer = space_.LayerAt(position, choices);
     predecessors_[position] = kNone;

@@ -44,6 +44,8 @@ struct Fault {
 /// "CLASS" or "CLASS@SUBNET". kUsage, with the name that was probably meant, for anything else;
 /// also for a subnet where the class has none (truncated-file).
 Result<Fault> ParseFault(std::string_view text);
+/// The environment fact that names the injected fault, and after a space its place.
+inline constexpr const char* kInjectedKey = "info.injected";
 /// What ParseFault reads.
 std::string ToString(const Fault& fault);
 

@@ -33,7 +33,6 @@ struct FaultPlan {
 };
 /// "stale-read@12 block3.1 forward": the value of the environment fact `info.injected`.
 std::string ToString(const FaultPlan& plan);
-inline constexpr const char* kInjectedKey = "info.injected";
 
 /// What bears on where a fault can show. References outlive the call.
 struct FaultSetting {

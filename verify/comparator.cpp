@@ -91,8 +91,13 @@ void Comparator::Report(Difference difference) {
         environment, difference.cause);
   }
   if (difference.next_command.empty()) {
-    difference.next_command = fmt::format("verbatim show {}", ShellWord(record_));
-    if (difference.kind == DifferenceClass::kSchedule) {
+    const bool may_be_explained =
+        difference.kind == DifferenceClass::kComputation && difference.seq;
+    difference.next_command =
+        fmt::format("verbatim {} {}", may_be_explained ? "replay" : "show", ShellWord(record_));
+    if (may_be_explained) {
+      difference.next_command += fmt::format(" --subnet {} --explain", *difference.seq);
+    } else if (difference.kind == DifferenceClass::kSchedule) {
       difference.next_command += fmt::format(" --layer {}", ShellWord(difference.layer_name));
     } else if (difference.seq) {
       difference.next_command += fmt::format(" --subnet {}", *difference.seq);

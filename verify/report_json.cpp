@@ -1,6 +1,8 @@
+#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "verify/report.h"
+#include "verify/text.h"
 
 namespace verbatim {
 namespace {
@@ -49,6 +51,38 @@ Json CoverageJson(const Coverage& coverage) {
   json["stages"] = coverage.stages;
   json["in_flight"] = coverage.in_flight;
   json["detectable_share"] = OrNull(coverage.detectable_share);
+  return json;
+}
+
+Json TensorJson(const TensorDifference& tensor) {
+  Json json;
+  json["layer_name"] = tensor.layer_name;
+  json["op"] = tensor.op;
+  json["phase"] = ToString(tensor.phase);
+  json["tensor"] = tensor.tensor;
+  json["shape"] = tensor.shape;
+  json["index"] = tensor.index;
+  json["left"] = FormatLoss(std::bit_cast<std::uint32_t>(tensor.left));
+  json["right"] = FormatLoss(std::bit_cast<std::uint32_t>(tensor.right));
+  json["elements"] = tensor.elements;
+  json["elements_different"] = tensor.elements_different;
+  json["largest_difference"] = FormatNumber(tensor.largest_difference, 9);
+  return json;
+}
+
+Json ExplanationJson(const Verdict& verdict) {
+  if (!verdict.explanation && verdict.explanation_obstacle.empty()) return nullptr;
+  Json json;
+  json["obstacle"] = verdict.explanation_obstacle;
+  json["subnet"] = verdict.explanation ? Json(verdict.explanation->seq) : Json(nullptr);
+  json["first_tensor"] = verdict.explanation && verdict.explanation->first
+                             ? TensorJson(*verdict.explanation->first)
+                             : Json(nullptr);
+  json["left_reproduced"] =
+      verdict.explanation ? Json(verdict.explanation->left_reproduced) : Json(nullptr);
+  json["right_reproduced"] = verdict.explanation && verdict.kind == VerdictKind::kDiff
+                                 ? Json(verdict.explanation->right_reproduced)
+                                 : Json(nullptr);
   return json;
 }
 
@@ -111,6 +145,7 @@ std::string RenderJson(const Verdict& verdict, const std::string& tool_version) 
   json["checks"] = ChecksJson(verdict.checks);
   json["first_difference"] =
       verdict.first_difference ? DifferenceJson(*verdict.first_difference) : Json(nullptr);
+  json["explanation"] = ExplanationJson(verdict);
   // Paths and messages may hold bytes that are no UTF-8; a report is written nevertheless.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "verify/report.h"
+#include "verify/explanation_text.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -44,6 +45,14 @@ std::string DifferenceText(const Difference& difference) {
       difference.expected, difference.cause, difference.next_command);
 }
 
+std::string ExplanationText(const Verdict& verdict) {
+  const auto lines = ExplanationLines(verdict);
+  if (lines.empty()) return "";
+  std::string text = "\nExplanation\n";
+  for (const auto& [label, line] : lines) text += fmt::format("  {:<9} {}\n", label, line);
+  return text;
+}
+
 }  // namespace
 
 std::string RenderText(const Verdict& verdict) {
@@ -52,6 +61,7 @@ std::string RenderText(const Verdict& verdict) {
   text += EnvironmentText(verdict);
   for (const Check& check : verdict.checks) text += CheckText(check);
   if (verdict.first_difference) text += DifferenceText(*verdict.first_difference);
+  text += ExplanationText(verdict);
   text += "\n";
   const std::string incomplete = IncompleteText(verdict.run, verdict.counts.subnets);
   if (!incomplete.empty() && !verdict.damaged) {

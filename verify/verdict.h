@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/explanation.h"
 #include "store/record.h"
 #include "verify/comparison.h"
 #include "verify/difference.h"
@@ -100,6 +101,9 @@ struct Verdict {
   /// Of everything that was compared, where all of it was looked at (`diff`, `verify --against`,
   /// `replay --keep-going`).
   std::optional<Comparison> comparison;
+  /// Of the first difference, where it was asked for and could be had; else why it could not.
+  std::optional<Explanation> explanation;
+  std::string explanation_obstacle;
 
   /// Whether rows cannot be trusted, there is a difference, or neither.
   int exit_code() const { return damaged ? 3 : first_difference ? 1 : 0; }

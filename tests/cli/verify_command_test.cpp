@@ -106,7 +106,8 @@ TEST_F(VerifyCommand, FindsAComputationThatDiffers) {
   const CommandResult result = Run({"verify", record, "--reexecute", "all"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.out, HasSubstr("First difference: subnet 3, forward, computation"));
-  EXPECT_THAT(result.out, HasSubstr("next      verbatim show " + record + " --subnet 3"));
+  EXPECT_THAT(result.out,
+              HasSubstr("next      verbatim replay " + record + " --subnet 3 --explain"));
 }
 
 TEST_F(VerifyCommand, SaysThatTheEnvironmentDiffersBeforeAnythingElse) {

@@ -68,7 +68,7 @@ class Tampering(EndToEndTest):
             "passed   causality", "FAILED   re-execution",
             f"First difference: subnet 5, layer {name}, update, computation",
             "recorded  00000000", "5 subnets equal to the sequential reference",
-            f"next      verbatim show {self.record} --subnet 5"))
+            f"next      verbatim replay {self.record} --subnet 5 --explain"))
         self.verify(self.record, "--reexecute", "5", says="the first 5 equal")
 
     def test_loss(self):

@@ -65,8 +65,8 @@ TEST_F(PlanTest, TakesExactlyACausalCone) {
     const ReplayPlan plan = Plan({.subnet = seq});
     EXPECT_THAT(plan.subnets, testing::ElementsAreArray(cone)) << "subnet " << seq;
     EXPECT_THAT(plan.selected, ElementsAre(seq));
-    EXPECT_THAT(plan.description, HasSubstr(fmt::format("the causal cone of subnet {}: {} of 12",
-                                                        seq, cone.size())));
+    EXPECT_THAT(plan.description,
+                HasSubstr(fmt::format("the causal cone of subnet {}: {} of 12", seq, cone.size())));
     is_thin |= static_cast<std::int64_t>(cone.size()) < seq + 1;
   }
   EXPECT_TRUE(is_thin);

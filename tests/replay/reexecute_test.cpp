@@ -1,5 +1,5 @@
-// Proves that a re-execution gives the run's bits on every layout, that a causal cone alone gives the
-// bits of the whole run, and that nothing outside the cone is executed.
+// Proves that a re-execution gives the run's bits on every layout, that a causal cone alone gives
+// the bits of the whole run, and that nothing outside the cone is executed.
 #include "replay/reexecute.h"
 
 #include <gmock/gmock.h>

@@ -41,8 +41,8 @@ TEST(Comparator, FindsAnEqualRunEqual) {
     const SampleRun sample = MakeSampleRun(level);
     const SampleReader reader(sample);
     std::int64_t told = 0;
-    auto comparator = Comparator::Create(
-        reader, "run.db", {.progress = [&](std::int64_t done) { told = done; }});
+    auto comparator =
+        Comparator::Create(reader, "run.db", {.progress = [&](std::int64_t done) { told = done; }});
     ASSERT_TRUE(comparator.has_value());
     Play(sample, *comparator);
     EXPECT_FALSE(comparator->difference().has_value()) << level;

@@ -1,0 +1,100 @@
+#include "cli/explaining.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "replay/explain.h"
+#include "replay/plan.h"
+#include "supernet/fault.h"
+
+namespace verbatim {
+namespace {
+
+/// The fault that was injected into the run on purpose, if one was.
+Result<std::optional<Fault>> InjectedFault(const std::vector<EnvironmentRow>& environment) {
+  for (const EnvironmentRow& row : environment) {
+    if (row.key != kInjectedKey) continue;
+    ASSIGN_OR_RETURN(const Fault fault, ParseFault(row.value.substr(0, row.value.find(' '))));
+    // What was done to the file afterwards is no part of the computation.
+    return IsRecordFault(fault.kind) ? std::optional<Fault>() : std::optional(fault);
+  }
+  return std::optional<Fault>();
+}
+
+Result<std::vector<std::int64_t>> SubnetsFor(const RecordReader& reader, const RunInfo& run,
+                                             std::int64_t seq) {
+  ReplaySelection selection;
+  // What an asynchronous run reads depends on whatever ran before.
+  (run.policy == "asynchronous" ? selection.until : selection.subnet) = seq;
+  ASSIGN_OR_RETURN(ReplayPlan plan, PlanReplay(reader, seq + 1, selection));
+  return std::move(plan.subnets);
+}
+
+/// The side as its record says that it was run.
+Result<ExplainSide> RecordedSide(const RecordReader& reader, std::int64_t seq,
+                                 const std::optional<std::filesystem::path>& data) {
+  ExplainSide side;
+  ASSIGN_OR_RETURN(side.run, reader.Run());
+  ASSIGN_OR_RETURN(const auto environment, reader.Environment());
+  side.options.data_folder = data;
+  ASSIGN_OR_RETURN(side.options.threads_per_stage, RecordedThreads(environment));
+  ASSIGN_OR_RETURN(side.options.fault, InjectedFault(environment));
+  side.options.stages = side.run.stages;
+  side.options.in_flight = side.run.in_flight;
+  side.options.policy = side.run.policy;
+  ASSIGN_OR_RETURN(side.options.subnets, SubnetsFor(reader, side.run, seq));
+  ASSIGN_OR_RETURN(const auto subnet, reader.Subnet(seq, ReadOptions{}));
+  if (!subnet) return BadInput(fmt::format("the record has no subnet {}", seq));
+  side.recorded_content = subnet->content_digest;
+  return side;
+}
+
+/// The same run without faults, one subnet after another on one stage.
+ExplainSide SequentialSide(const ExplainSide& recorded) {
+  ExplainSide side = recorded;
+  side.options.fault.reset();
+  side.options.stages = side.options.in_flight = 1;
+  side.options.policy = "sequential";
+  return side;
+}
+
+Result<Explanation> TryToExplain(const RecordReader& record, const RecordReader* reference,
+                                 const std::optional<std::filesystem::path>& data,
+                                 const Invocation& invocation, std::int64_t seq) {
+  ASSIGN_OR_RETURN(const ExplainSide left, RecordedSide(record, seq, data));
+  if (reference == nullptr) return invocation.engine->Explain(left, SequentialSide(left), seq);
+  ASSIGN_OR_RETURN(const ExplainSide right, RecordedSide(*reference, seq, data));
+  return invocation.engine->Explain(left, right, seq);
+}
+
+}  // namespace
+
+void ExplainFirstDifference(const RecordReader& record, const RecordReader* reference,
+                            const std::optional<std::filesystem::path>& data,
+                            const Invocation& invocation, Verdict& verdict) {
+  if (!verdict.first_difference || verdict.damaged) return;
+  if (!verdict.first_difference->seq) {
+    verdict.explanation_obstacle =
+        "the first difference is at no subnet, so none is to be executed";
+    return;
+  }
+  auto explanation =
+      TryToExplain(record, reference, data, invocation, *verdict.first_difference->seq);
+  if (explanation) {
+    verdict.explanation = *std::move(explanation);
+  } else {
+    verdict.explanation_obstacle = explanation.error().message;
+  }
+}
+
+CLI::Option* AddExplainOption(CLI::App& command, bool& explain) {
+  return command.add_flag(
+      "--explain", explain,
+      "On a difference, executes the subnet at fault on both sides again and names "
+      "the operator, the phase and the first element that differs. Example: "
+      "--explain");
+}
+
+}  // namespace verbatim
