@@ -26,6 +26,15 @@ struct LineageRow {
   AccessRow access;
 };
 
+/// Walks a record's subnets in ascending seq, streaming: memory does not grow with the run. All
+/// rows are of one moment of a growing record. Not thread-safe; the reader outlives it.
+class SubnetCursor {
+ public:
+  virtual ~SubnetCursor() = default;
+  /// The next subnet, in memory that the next call uses again; null after the last.
+  virtual Result<const SubnetRow*> Next() = 0;
+};
+
 /// Not thread-safe. Errors are kBadInput (missing, no SQLite file, not a record, unknown version,
 /// damaged: table, row and column are named) or kFailed (lock, permission, input/output), with the
 /// file, what was found and what to do. Every value is checked when its row is read; what a value
@@ -43,10 +52,11 @@ class RecordReader {
   /// Rows in `subnets`, rows in `accesses`.
   virtual Result<std::int64_t> SubnetCount() const = 0;
   virtual Result<std::int64_t> AccessCount() const = 0;
-  /// Visits subnets in ascending seq, streaming: memory does not grow with the run. Stops early
-  /// with OK where `visit` returns false. All rows are of one moment of a growing record.
-  virtual Status ForEachSubnet(const ReadOptions& options,
-                               const std::function<bool(const SubnetRow&)>& visit) const = 0;
+  /// Of the cursors of one reader, the one opened first must be destroyed last.
+  virtual Result<std::unique_ptr<SubnetCursor>> Subnets(const ReadOptions& options) const = 0;
+  /// Visits all subnets of such a cursor. Stops early with OK where `visit` returns false.
+  Status ForEachSubnet(const ReadOptions& options,
+                       const std::function<bool(const SubnetRow&)>& visit) const;
   /// Nothing where seq has no row.
   virtual Result<std::optional<SubnetRow>> Subnet(std::int64_t seq,
                                                   const ReadOptions& options) const = 0;

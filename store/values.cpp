@@ -56,19 +56,22 @@ std::string EncodeChoices(std::span<const std::uint16_t> choices) {
   return text;
 }
 
-std::optional<std::vector<std::uint16_t>> DecodeChoices(std::string_view text) {
-  std::vector<std::uint16_t> choices;
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data() + 1; at < end;) {
+bool DecodeChoices(std::string_view text, std::vector<std::uint16_t>& choices) {
+  choices.clear();
+  if (text == "[]") return true;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  if (at == end || *at != '[') return false;
+  while (++at < end) {
     std::uint16_t choice = 0;
     const auto [stop, error] = std::from_chars(at, end, choice);
-    if (error != std::errc()) break;
+    const bool has_leading_zero = *at == '0' && stop - at > 1;
+    if (error != std::errc() || has_leading_zero || stop == end) return false;
     choices.push_back(choice);
-    at = stop + 1;
+    at = stop;
+    if (*at != ',') break;
   }
-  // Comparing with what would have been written refuses every other spelling.
-  if (EncodeChoices(choices) != text) return std::nullopt;
-  return choices;
+  return at + 1 == end && *at == ']';
 }
 
 std::string EncodeSamples(std::span<const std::uint32_t> samples) {
@@ -82,13 +85,16 @@ std::string EncodeSamples(std::span<const std::uint32_t> samples) {
   return bytes;
 }
 
-std::optional<std::vector<std::uint32_t>> DecodeSamples(std::string_view bytes) {
-  if (bytes.size() % 4 != 0) return std::nullopt;
-  std::vector<std::uint32_t> samples(bytes.size() / 4);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    samples[i / 4] |= std::uint32_t{static_cast<std::uint8_t>(bytes[i])} << (8 * (i % 4));
+bool DecodeSamples(std::string_view bytes, std::vector<std::uint32_t>& samples) {
+  if (bytes.size() % 4 != 0) return false;
+  samples.resize(bytes.size() / 4);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto byte = [&](std::size_t k) {
+      return std::uint32_t{static_cast<std::uint8_t>(bytes[4 * i + k])};
+    };
+    samples[i] = byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
   }
-  return samples;
+  return true;
 }
 
 }  // namespace verbatim

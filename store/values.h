@@ -14,13 +14,13 @@ namespace verbatim {
 
 /// "[0,3,12]".
 std::string EncodeChoices(std::span<const std::uint16_t> choices);
-/// Nothing where `text` is not exactly what EncodeChoices writes.
-std::optional<std::vector<std::uint16_t>> DecodeChoices(std::string_view text);
+/// False where `text` is not exactly what EncodeChoices writes. Reuses the vector's memory.
+bool DecodeChoices(std::string_view text, std::vector<std::uint16_t>& choices);
 
 /// Four little-endian bytes each.
 std::string EncodeSamples(std::span<const std::uint32_t> samples);
-/// Nothing where the size is no multiple of four.
-std::optional<std::vector<std::uint32_t>> DecodeSamples(std::string_view bytes);
+/// False where the size is no multiple of four. Reuses the vector's memory.
+bool DecodeSamples(std::string_view bytes, std::vector<std::uint32_t>& samples);
 
 /// Inverse of ToString(RunStatus).
 std::optional<RunStatus> RunStatusFromString(std::string_view text);

@@ -165,6 +165,21 @@ TEST_F(RoundTripTest, VisitorStopsEarly) {
   EXPECT_THAT(seen, ElementsAre(0, 1, 2));
 }
 
+TEST_F(RoundTripTest, CursorWalksAllSubnetsAndStaysAtTheEnd) {
+  const std::vector<SubnetRow> subnets = {SampleSubnet(0, 20), SampleSubnet(1, 0),
+                                          SampleSubnet(3, 2)};
+  WriteSample(path_, subnets);
+  const auto reader = Open();
+  const auto cursor = reader->Subnets({true, true, true});
+  ASSERT_TRUE(cursor);
+  for (const SubnetRow& expected : subnets) {
+    const auto row = (*cursor)->Next();
+    ASSERT_TRUE(row && *row != nullptr);
+    ExpectEqual(**row, expected);
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_EQ((*cursor)->Next(), nullptr);
+}
+
 TEST_F(RoundTripTest, VisitorMayAskTheReader) {
   WriteSample(path_, SampleSubnets(3));
   const auto reader = Open();

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -158,13 +158,8 @@ class SampleReader : public RecordReader {
   Result<std::vector<LayerRow>> Layers() const override { return sample_.layers; }
   Result<std::int64_t> SubnetCount() const override { return std::ssize(sample_.subnets); }
   Result<std::int64_t> AccessCount() const override { return CountAccesses(sample_); }
-  Status ForEachSubnet(const ReadOptions&,
-                       const std::function<bool(const SubnetRow&)>& visit) const override {
-    for (const SubnetRow& subnet : sample_.subnets) {
-      if (subnet.seq == unreadable_from_) return BadInput("row is unreadable");
-      if (!visit(subnet)) break;
-    }
-    return {};
+  Result<std::unique_ptr<SubnetCursor>> Subnets(const ReadOptions&) const override {
+    return std::make_unique<Cursor>(*this);
   }
   Result<std::optional<SubnetRow>> Subnet(std::int64_t seq, const ReadOptions&) const override {
     if (seq == unreadable_from_) return BadInput("row is unreadable");
@@ -190,6 +185,22 @@ class SampleReader : public RecordReader {
   void SetUnreadableFrom(std::int64_t seq) { unreadable_from_ = seq; }
 
  private:
+  class Cursor : public SubnetCursor {
+   public:
+    explicit Cursor(const SampleReader& reader) : reader_(reader) {}
+    Result<const SubnetRow*> Next() override {
+      const auto& subnets = reader_.sample_.subnets;
+      if (next_ == subnets.size()) return nullptr;
+      const SubnetRow& subnet = subnets[next_++];
+      if (subnet.seq == reader_.unreadable_from_) return BadInput("row is unreadable");
+      return &subnet;
+    }
+
+   private:
+    const SampleReader& reader_;
+    std::size_t next_ = 0;
+  };
+
   const SampleRun& sample_;
   std::vector<std::string> problems_;
   std::int64_t unreadable_from_ = -1;

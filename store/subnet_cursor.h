@@ -1,0 +1,38 @@
+// The cursor behind RecordReader::Subnets: table subnets, with the rows that other tables have of
+// each subnet merged in by seq.
+#pragma once
+
+#include <SQLiteCpp/SQLiteCpp.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "store/reader.h"
+#include "store/row_reader.h"
+
+namespace verbatim {
+
+/// Sequence ids first … last; the whole range includes negative ones, which are damage.
+struct SeqBounds {
+  std::int64_t first;
+  std::int64_t last;
+};
+extern const SeqBounds kEverySeq;
+
+/// `path` and `database` outlive the cursor. Errors are RecordReader's.
+Result<std::unique_ptr<SubnetCursor>> OpenSubnets(const std::filesystem::path& path,
+                                                  const std::unique_ptr<SQLite::Database>& database,
+                                                  const SeqBounds& bounds,
+                                                  const ReadOptions& options);
+
+/// How table accesses is called, how many of its columns name a row, and its columns from `layer`
+/// on, after `seq`.
+inline constexpr const char* kAccessTable = "accesses";
+inline constexpr int kAccessKeyColumns = 2;
+void ReadAccess(RowReader& row, AccessRow& access);
+
+/// The error of a row or table that cannot be what a run wrote.
+tl::unexpected<Error> Damaged(const std::filesystem::path& path, const std::string& problem);
+
+}  // namespace verbatim
