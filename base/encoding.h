@@ -30,8 +30,9 @@ class Encoder {
 
  private:
   Encoder& Fixed(std::uint64_t value, int width) {
-    for (int i = 0; i < width; ++i) bytes_.push_back(static_cast<char>(value >> (8 * i) & 0xff));
-    return *this;
+    char bytes[8];
+    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (8 * i) & 0xff);
+    return Bytes(bytes, static_cast<std::size_t>(width));
   }
 
   std::string bytes_;

@@ -13,7 +13,8 @@ inline constexpr std::int32_t kSchemaVersion = 2;
 inline constexpr std::int32_t kOldestReadableSchema = 2;
 
 /// Key of table `accesses`: seq * kAccessKeyLayers + layer.
-inline constexpr std::int64_t kAccessKeyLayers = std::int64_t{1} << 20;
+inline constexpr int kAccessLayerBits = 20;
+inline constexpr std::int64_t kAccessKeyLayers = std::int64_t{1} << kAccessLayerBits;
 /// Layer ids are below kAccessKeyLayers, sequence ids at most this.
 inline constexpr std::int64_t kSeqMax = (std::int64_t{1} << 43) - 1;
 

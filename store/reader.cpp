@@ -174,15 +174,16 @@ Result<std::vector<LineageRow>> SqliteReader::Lineage(std::int32_t layer) const 
     std::vector<LineageRow> lineage;
     // One seek per subnet: no index by layer, which would add a fifth to every record.
     Query select(*database_,
-                 "SELECT subnets.seq, layer, read_seq, base_seq, stage, weights, optimizer_state,"
+                 "SELECT access, read_seq, base_seq, stage, weights, optimizer_state,"
                  " gradients FROM subnets CROSS JOIN accesses ON access = subnets.seq << 20 | ?"
                  " ORDER BY subnets.seq");
     select.Bind(1, layer);
     while (layer >= 0 && layer < kAccessKeyLayers && select.Step()) {
-      RowReader reader(select, kAccessTable, kAccessKeyColumns);
+      RowReader reader(select, kAccessTable, RowReader::kAccessKey);
       LineageRow row;
-      row.seq = reader.Int(0, kSeqMax);
-      ReadAccess(reader, row.access);
+      const std::int64_t key = reader.Int(0, kInt64Max);
+      row.seq = key >> kAccessLayerBits;
+      ReadAccess(reader, key, row.access);
       if (reader.problem()) return Damaged(path_, *reader.problem());
       lineage.push_back(row);
     }

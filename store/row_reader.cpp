@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "store/format.h"
 #include "store/values.h"
 
 namespace verbatim {
@@ -27,9 +26,11 @@ const char* TypeName(int type) {
 
 }  // namespace
 
-void RowReader::Report(const std::string& what) {
-  if (problem_) return;
-  const std::string column = sqlite3_column_name(statement_, column_);
+std::string RowReader::Key() const {
+  if (key_columns_ == kAccessKey) {
+    const std::int64_t key = sqlite3_column_int64(statement_, 0);
+    return fmt::format("seq {}, layer {}", key >> kAccessLayerBits, key & (kAccessKeyLayers - 1));
+  }
   std::string key;
   for (int i = 0; i < key_columns_; ++i) {
     // As text, last of all: it may change the column's type.
@@ -37,7 +38,13 @@ void RowReader::Report(const std::string& what) {
     key += fmt::format("{}{} {:.{}}", i == 0 ? "" : ", ", sqlite3_column_name(statement_, i),
                        text == nullptr ? "" : text, kShownKeyBytesMax);
   }
-  problem_ = fmt::format("table {}, row {}: column {} {}", table_, key, column, what);
+  return key;
+}
+
+void RowReader::Report(const std::string& what) {
+  if (problem_) return;
+  const std::string column = sqlite3_column_name(statement_, column_);
+  problem_ = fmt::format("table {}, row {}: column {} {}", table_, Key(), column, what);
 }
 
 void RowReader::ReportNumber(std::int64_t min, std::int64_t max) {
@@ -55,12 +62,9 @@ void RowReader::ReportType(const char* expected) {
                      sqlite3_column_bytes(statement_, column_), expected));
 }
 
-std::int64_t RowReader::Version() {
-  return Int(-1, kSeqMax);
-}
-
 std::string_view RowReader::TextView() {
-  if (sqlite3_column_type(statement_, ++column_) == SQLITE_TEXT) return Bytes();
+  sqlite3_value* const column = Next();
+  if (sqlite3_value_type(column) == SQLITE_TEXT) return Bytes(column);
   ReportType("text");
   return {};
 }
@@ -72,8 +76,9 @@ void RowReader::Choices(std::vector<std::uint16_t>& choices) {
 }
 
 void RowReader::Samples(std::vector<std::uint32_t>& samples) {
-  const bool is_blob = sqlite3_column_type(statement_, ++column_) == SQLITE_BLOB;
-  if (!is_blob || !DecodeSamples(Bytes(), samples)) ReportType("four bytes per sample");
+  sqlite3_value* const column = Next();
+  const bool is_blob = sqlite3_value_type(column) == SQLITE_BLOB;
+  if (!is_blob || !DecodeSamples(Bytes(column), samples)) ReportType("four bytes per sample");
 }
 
 RunStatus RowReader::Status() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "store/format.h"
 #include "store/query.h"
 #include "store/record.h"
 
@@ -20,14 +21,17 @@ namespace verbatim {
 /// is wrong, what follows means nothing, and `problem` says what it was.
 class RowReader {
  public:
+  /// For RowReader's `key_columns`: the first column is table accesses' key, seq and layer in one.
+  static constexpr int kAccessKey = 0;
+
   /// `key_columns`: how many of the first columns name the row in an error message.
   RowReader(const Query& query, const char* table, int key_columns)
       : statement_(query.statement()), table_(table), key_columns_(key_columns) {}
 
   std::int64_t Int(std::int64_t min, std::int64_t max) {
-    const bool is_number = sqlite3_column_type(statement_, ++column_) == SQLITE_INTEGER;
-    const std::int64_t value = sqlite3_column_int64(statement_, column_);
-    if (is_number && value >= min && value <= max) [[likely]]
+    sqlite3_value* const column = Next();
+    const std::int64_t value = sqlite3_value_int64(column);
+    if (sqlite3_value_type(column) == SQLITE_INTEGER && value >= min && value <= max) [[likely]]
       return value;
     ReportNumber(min, max);
     return min;
@@ -35,13 +39,14 @@ class RowReader {
   /// From 0 to the largest int32.
   std::int32_t Index() { return static_cast<std::int32_t>(Int(0, kInt32Max)); }
   /// -1 or a seq.
-  std::int64_t Version();
+  std::int64_t Version() { return Int(-1, kSeqMax); }
   /// `if_null` where the column is null.
   std::int64_t VersionOr(std::int64_t if_null) { return SkipNull() ? if_null : Version(); }
   Digest Blob16() {
     Digest digest;
-    const bool is_blob = sqlite3_column_type(statement_, ++column_) == SQLITE_BLOB;
-    const std::string_view bytes = Bytes();
+    sqlite3_value* const column = Next();
+    const std::string_view bytes = Bytes(column);
+    const bool is_blob = sqlite3_value_type(column) == SQLITE_BLOB;
     if (is_blob && bytes.size() == digest.bytes.size()) [[likely]] {
       std::memcpy(digest.bytes.data(), bytes.data(), digest.bytes.size());
     } else {
@@ -67,19 +72,21 @@ class RowReader {
  private:
   static constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 
+  /// Asked once per column, for each of SQLite's column calls looks the column up again. Values are
+  /// of this row and this thread only, which is all that the connection promises for them.
+  sqlite3_value* Next() { return sqlite3_column_value(statement_, ++column_); }
   /// Passes over the next column where it is null.
   bool SkipNull() {
-    const bool is_null = sqlite3_column_type(statement_, column_ + 1) == SQLITE_NULL;
-    column_ += is_null ? 1 : 0;
+    const bool is_null = sqlite3_value_type(Next()) == SQLITE_NULL;
+    column_ -= is_null ? 0 : 1;
     return is_null;
   }
-  /// Of the current column.
-  std::string_view Bytes() const {
-    const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column_));
-    return {data == nullptr ? "" : data,
-            static_cast<std::size_t>(sqlite3_column_bytes(statement_, column_))};
+  static std::string_view Bytes(sqlite3_value* column) {
+    const auto* data = static_cast<const char*>(sqlite3_value_blob(column));
+    return {data == nullptr ? "" : data, static_cast<std::size_t>(sqlite3_value_bytes(column))};
   }
   std::string_view TextView();
+  std::string Key() const;
   void ReportNumber(std::int64_t min, std::int64_t max);
   void ReportType(const char* expected);
   void Report(const std::string& what);

@@ -18,8 +18,8 @@ tl::unexpected<Error> Damaged(const std::filesystem::path& path, const std::stri
                   "restore it from a copy");
 }
 
-void ReadAccess(RowReader& row, AccessRow& access) {
-  access.layer = static_cast<std::int32_t>(row.Int(0, kAccessKeyLayers - 1));
+void ReadAccess(RowReader& row, std::int64_t key, AccessRow& access) {
+  access.layer = static_cast<std::int32_t>(key & (kAccessKeyLayers - 1));
   access.read_seq = row.Version();
   access.base_seq = row.VersionOr(access.read_seq);
   access.stage = row.Index();
@@ -42,13 +42,13 @@ void ReadSubnet(RowReader& row, SubnetRow& subnet) {
   subnet.content_digest = row.Blob16();
 }
 
-void ReadActivation(RowReader& row, ActivationRow& activation) {
+void ReadActivation(RowReader& row, std::int64_t /*seq*/, ActivationRow& activation) {
   activation.microbatch = row.Index();
   activation.position = row.Index();
   activation.digest = row.Blob16();
 }
 
-void ReadActivity(RowReader& row, ActivityRow& activity) {
+void ReadActivity(RowReader& row, std::int64_t /*seq*/, ActivityRow& activity) {
   constexpr std::int64_t kTimeMax = std::numeric_limits<std::int64_t>::max() / 2;
   activity.stage = row.Index();
   activity.microbatch = row.Index();
@@ -57,29 +57,31 @@ void ReadActivity(RowReader& row, ActivityRow& activity) {
   activity.end_ns = activity.begin_ns + row.Int(-kTimeMax, kTimeMax);
 }
 
-// What a table of rows that belong to subnets is called and how it is read. The SQL selects seq
-// first, which the cursor takes, and orders by (seq, …); ?1 and ?2 are the first and last seq.
+// What a table of rows that belong to subnets is called and how it is read. The SQL selects a
+// number first whose bits from `seq_shift` on are seq, and orders by its key; ?1 and ?2 are the
+// first and last seq.
 template <typename Row>
 struct ChildTable {
   const char* name;
   int key_columns;
+  int seq_shift;
   const char* sql;
-  void (*read)(RowReader&, Row&);
+  void (*read)(RowReader&, std::int64_t first, Row&);
 };
 
 constexpr ChildTable<AccessRow> kAccesses = {
-    kAccessTable, kAccessKeyColumns,
-    "SELECT seq, layer, read_seq, base_seq, stage, weights, optimizer_state, gradients"
+    kAccessTable, RowReader::kAccessKey, kAccessLayerBits,
+    "SELECT access, read_seq, base_seq, stage, weights, optimizer_state, gradients"
     " FROM accesses WHERE access BETWEEN max(?1, -1 << 43) << 20"
     " AND min(?2, (1 << 43) - 1) << 20 | 1048575 ORDER BY access",
     ReadAccess};
 constexpr ChildTable<ActivationRow> kActivations = {
-    "activations", 3,
+    "activations", 3, 0,
     "SELECT seq, microbatch, position, digest FROM activations"
     " WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq, microbatch, position",
     ReadActivation};
 constexpr ChildTable<ActivityRow> kActivity = {
-    "activity", 5,
+    "activity", 5, 0,
     "SELECT seq, stage, microbatch, phase, begin_ns, duration_ns FROM activity"
     " WHERE seq BETWEEN ?1 AND ?2 ORDER BY seq, stage, microbatch, phase, begin_ns",
     ReadActivity};
@@ -101,10 +103,11 @@ class ChildCursor {
     rows.clear();
     while (has_row_) {
       RowReader reader(query_, table_.name, table_.key_columns);
-      const std::int64_t row_seq = reader.Int(0, kSeqMax);
+      const std::int64_t first = reader.Int(0, std::numeric_limits<std::int64_t>::max());
+      const std::int64_t row_seq = first >> table_.seq_shift;
       if (!reader.problem() && row_seq > seq) return {};
       if (!reader.problem() && row_seq < seq) return Orphan(row_seq);
-      table_.read(reader, rows.emplace_back());
+      table_.read(reader, first, rows.emplace_back());
       if (reader.problem()) return Damaged(path_, *reader.problem());
       has_row_ = query_.Step();
     }
@@ -114,7 +117,7 @@ class ChildCursor {
   // After the last subnet: no row may be left.
   Status Finish() {
     if (!has_row_) return {};
-    return Orphan(sqlite3_column_int64(query_.statement(), 0));
+    return Orphan(sqlite3_column_int64(query_.statement(), 0) >> table_.seq_shift);
   }
 
  private:

@@ -26,11 +26,9 @@ Result<std::unique_ptr<SubnetCursor>> OpenSubnets(const std::filesystem::path& p
                                                   const SeqBounds& bounds,
                                                   const ReadOptions& options);
 
-/// How table accesses is called, how many of its columns name a row, and its columns from `layer`
-/// on, after `seq`.
+/// Table accesses' name, and its columns after the key, from read_seq on.
 inline constexpr const char* kAccessTable = "accesses";
-inline constexpr int kAccessKeyColumns = 2;
-void ReadAccess(RowReader& row, AccessRow& access);
+void ReadAccess(RowReader& row, std::int64_t key, AccessRow& access);
 
 /// The error of a row or table that cannot be what a run wrote.
 tl::unexpected<Error> Damaged(const std::filesystem::path& path, const std::string& problem);

@@ -178,7 +178,7 @@ TEST_F(ReaderTest, DamagedRowsAreNamed) {
       {"UPDATE accesses SET optimizer_state = x'00' WHERE seq = 1", "column optimizer_state"},
       {"UPDATE accesses SET gradients = zeroblob(17) WHERE seq = 1", "column gradients"},
       {"UPDATE accesses SET access = -1 WHERE seq = 1 AND layer = 2",
-       "table accesses, row seq -1, layer 1048575: column seq"},
+       "table accesses, row seq -1, layer 1048575: column access is -1"},
       {"DELETE FROM subnets WHERE seq = 1", "table accesses has rows of seq 1"},
       {"DELETE FROM subnets WHERE seq = 2", "table accesses has rows of seq 2"},
       {"UPDATE activity SET phase = 3 WHERE seq = 1 AND stage = 2",
