@@ -31,6 +31,7 @@ struct TrainRequest {
   std::optional<std::int64_t> subnets;  ///< overrides training.subnets
   std::optional<std::filesystem::path> data_folder;
   bool stop_on_nan = true;
+  std::optional<std::string> inject;  ///< "CLASS[@SUBNET]"
   bool quiet = false;
   std::string command_line;
 };

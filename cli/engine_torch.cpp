@@ -11,6 +11,7 @@
 
 #include "base/exception_text.h"
 #include "base/utc_time.h"
+#include "cli/injected_fault.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop_signals.h"
@@ -33,6 +34,7 @@ struct Summary {
   float first_loss = 0.0f;
   std::deque<float> last_losses;  ///< the last tenth of the run
   std::vector<EvaluationRow> evaluations;
+  std::string injected;  ///< a line on the injected fault; empty without one
 
   void AddLoss(std::int64_t finished, float loss, std::int64_t planned) {
     if (finished == 1) first_loss = loss;
@@ -74,9 +76,11 @@ RunInfo DescribeRun(const TrainRequest& request, const Experiment& experiment) {
 }
 
 Result<std::unique_ptr<Recorder>> StartRecorder(const TrainRequest& request,
-                                                const Experiment& experiment) {
+                                                const Experiment& experiment,
+                                                const InjectedFault& fault) {
   if (request.record_level == "off") return nullptr;
-  const auto environment = DescribeEnvironment(experiment.device, request.threads_per_stage);
+  auto environment = DescribeEnvironment(experiment.device, request.threads_per_stage);
+  fault.AddTo(environment);
   ASSIGN_OR_RETURN(auto writer,
                    RecordWriter::Create(request.output, DescribeRun(request, experiment),
                                         environment, DescribeLayers(experiment), request.force));
@@ -126,6 +130,7 @@ std::string DescribeOutcome(const TrainRequest& request, const TrainingOutcome& 
   }
   if (!summary.evaluations.empty()) text += DescribeEvaluations(summary.evaluations);
   if (outcome.status == RunStatus::kInterrupted) text += outcome.detail + "\n";
+  text += summary.injected;
   if (request.record_level != "off") {
     const std::string path = request.output.string();
     text += fmt::format("record: {}\nnext: verbatim verify {} --reexecute all\n", path,
@@ -192,8 +197,10 @@ Status TrainAndRecord(const TrainRequest& request) {
                    PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, device));
   TrainingOptions options = Layout(request, spec);
   RETURN_IF_ERROR(CheckTraining(experiment, options));
+  ASSIGN_OR_RETURN(InjectedFault fault, InjectedFault::Plan(request, experiment));
+  options.probe = fault.probe();
   const StopSignals signals;
-  ASSIGN_OR_RETURN(const auto recorder, StartRecorder(request, experiment));
+  ASSIGN_OR_RETURN(const auto recorder, StartRecorder(request, experiment, fault));
   options.observer = recorder.get();
   Summary summary;
   const TrainingOutcome outcome = TrainAndEvaluate(request, experiment, options, signals, summary);
@@ -208,6 +215,8 @@ Status TrainAndRecord(const TrainRequest& request) {
                                     request.output.string(), ShellWord(request.output.string()))
                       : "");
   }
+  RETURN_IF_ERROR(fault.DamageRecord(request.output, outcome.subnets));
+  summary.injected = fault.Describe();
   if (request.quiet) return {};
   return WriteToStdout(DescribeOutcome(request, outcome, summary));
 }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -7,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/forward.h"
+#include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
 
@@ -24,7 +26,8 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db\n"
     "  verbatim train digits.json -o run.db --stages 4 --in-flight 8\n"
     "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
-    "  verbatim train digits.json --record off --subnets 20";
+    "  verbatim train digits.json --record off --subnets 20\n"
+    "  verbatim train digits.json -o faulty.db --inject stale-read@12";
 
 std::string DeviceProblem(const std::string& device) {
   if (device == "cpu" || device == "cuda") return "";
@@ -62,7 +65,16 @@ Status CheckOutput(const TrainRequest& request) {
   return {};
 }
 
+Status CheckInjection(const TrainRequest& request) {
+  if (!request.inject) return {};
+  RETURN_IF_ERROR(ParseFault(*request.inject));
+  if (request.record_level != "off") return {};
+  return UsageError("--inject makes a fault to be found in a record, but --record off makes none",
+                    "Leave one of them out.");
+}
+
 Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
+  RETURN_IF_ERROR(CheckInjection(request));
   RETURN_IF_ERROR(CheckOutput(request));
   std::error_code error;
   if (request.data_folder && !fs::is_directory(*request.data_folder, error)) {
@@ -143,6 +155,13 @@ void AddRunOptions(CLI::App& command, TrainRequest& request) {
                    "Stops the run at the first loss that is NaN or infinite (the default), or goes "
                    "on. "
                    "Example: --no-stop-on-nan");
+  command
+      .add_option("--inject", request.inject,
+                  "Makes a fault on purpose, to see that verification finds it: " +
+                      fmt::format("{}", fmt::join(FaultNames(), ", ")) +
+                      "; at subnet SUBNET, or at one that the seed draws. Example: --inject "
+                      "stale-read@12")
+      ->type_name("CLASS[@SUBNET]");
   command.add_flag("-q,--quiet", request.quiet,
                    "Shows neither progress nor summary. Example: --quiet");
 }

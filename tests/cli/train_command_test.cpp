@@ -37,6 +37,8 @@ TEST_F(TrainCommand, PassesEveryOption) {
                                     folder_,
                                     "--force",
                                     "--no-stop-on-nan",
+                                    "--inject",
+                                    "bit-flip@4",
                                     "--quiet"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const TrainRequest& request = engine_.train_request;
@@ -52,6 +54,7 @@ TEST_F(TrainCommand, PassesEveryOption) {
   EXPECT_EQ(request.data_folder, std::filesystem::path(folder_));
   EXPECT_TRUE(request.force);
   EXPECT_FALSE(request.stop_on_nan);
+  EXPECT_EQ(request.inject, "bit-flip@4");
   EXPECT_TRUE(request.quiet);
   EXPECT_THAT(request.command_line,
               HasSubstr("verbatim train " + spec_ + " -o '" + Path("my run.db") + "' --stages 3"));
@@ -66,6 +69,7 @@ TEST_F(TrainCommand, HasDefaults) {
   EXPECT_FALSE(request.subnets.has_value());
   EXPECT_FALSE(request.data_folder.has_value());
   EXPECT_TRUE(request.stop_on_nan);
+  EXPECT_FALSE(request.inject.has_value());
   EXPECT_FALSE(request.force);
 }
 
@@ -91,7 +95,7 @@ TEST_P(TrainRefusal, ComesBeforeTheEngine) {
   WriteFile("there.db", "x");
   std::vector<std::string> arguments{"train"};
   for (const std::string& argument : GetParam().arguments) {
-    arguments.push_back(argument[0] == '@' ? Path(argument.substr(1)) : argument);
+    arguments.push_back(argument.starts_with('@') ? Path(argument.substr(1)) : argument);
   }
   const CommandResult result = Run(arguments);
   EXPECT_EQ(result.exit_code, GetParam().exit_code);
@@ -110,6 +114,18 @@ INSTANTIATE_TEST_SUITE_P(
                 {"@spec.json", "-o", "@run.db", "--record", "off"},
                 2,
                 "--record off makes none"},
+        Refusal{"NoSuchFault",
+                {"@spec.json", "-o", "@run.db", "--inject", "bitflip"},
+                2,
+                "did you mean \"bit-flip\"?"},
+        Refusal{"EmptyFault",
+                {"@spec.json", "-o", "@run.db", "--inject", ""},
+                2,
+                "there is no fault ''"},
+        Refusal{"FaultAndOff",
+                {"@spec.json", "--record", "off", "--inject", "bit-flip"},
+                2,
+                "to be found in a record"},
         Refusal{"NoData", {"@spec.json", "-o", "@run.db", "--data", "@none"}, 3, "is no folder"},
         Refusal{"BadSpec", {"@bad.json", "-o", "@run.db"}, 3, "bad.json"},
         Refusal{"NoSpec", {"@none.json", "-o", "@run.db"}, 3, "none.json"}),
