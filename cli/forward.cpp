@@ -1,6 +1,7 @@
 #include "cli/forward.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
+
+#include "supernet/numeric_profile.h"
 
 namespace verbatim {
 namespace {
@@ -51,10 +54,22 @@ bool IsNumericProfileSet(Numerics numerics) {
   return true;
 }
 
-fs::path ExecutableFolder() {
+Status CheckProcessor(Numerics numerics, const Processor& processor) {
+  const auto missing = MissingInstructionSets(numerics, processor.instruction_sets);
+  if (missing.empty()) return {};
+  return Failed(fmt::format("this processor, {}, lacks {}, which the numeric profile {} needs",
+                            processor.model, fmt::join(missing, ", "), ToString(numerics)),
+                "verbatim doctor says which profiles can be computed here.");
+}
+
+fs::path ExecutablePath() {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : self.parent_path();
+  return error ? fs::path() : self;
+}
+
+fs::path ExecutableFolder() {
+  return ExecutablePath().parent_path();
 }
 
 Result<fs::path> FindEngine(const fs::path& folder) {
@@ -75,6 +90,8 @@ Result<fs::path> FindEngine(const fs::path& folder) {
 }
 
 Error ForwardToEngine(char** argv, Numerics numerics) {
+  const Status fits = CheckProcessor(numerics, DescribeProcessor());
+  if (!fits) return fits.error();
   const auto engine = FindEngine(ExecutableFolder());
   if (!engine) return engine.error();
   SetNumericProfile(numerics);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/processor.h"
 #include "base/status.h"
 #include "supernet/spec.h"
 
@@ -27,11 +28,16 @@ bool IsNumericProfileSet(Numerics numerics);
 /// is none.
 Result<std::filesystem::path> FindEngine(const std::filesystem::path& folder);
 
-/// The folder of the running executable.
+/// kFailed where the processor lacks an instruction set that the profile asks for, naming it. The
+/// libraries take the profile's word and would end with an illegal instruction.
+Status CheckProcessor(Numerics numerics, const Processor& processor);
+
+/// The running executable, and its folder.
+std::filesystem::path ExecutablePath();
 std::filesystem::path ExecutableFolder();
 
-/// Sets the profile and becomes verbatim-engine with the same arguments. Returns only with an
-/// error.
+/// Checks the processor, sets the profile and becomes verbatim-engine with the same arguments.
+/// Returns only with an error.
 Error ForwardToEngine(char** argv, Numerics numerics);
 
 }  // namespace verbatim

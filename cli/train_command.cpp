@@ -85,6 +85,7 @@ Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
   if (NeedsForward(invocation, spec.numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, spec.numerics));
   }
+  RETURN_IF_ERROR(CheckProcessor(spec.numerics, DescribeProcessor()));
   RETURN_IF_ERROR(invocation.engine->Train(request));
   return 0;
 }

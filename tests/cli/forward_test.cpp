@@ -82,6 +82,20 @@ TEST_F(Forward, SetsTheProfilesVariables) {
   EXPECT_TRUE(IsNumericProfileSet(Numerics::kX8664));
 }
 
+TEST_F(Forward, RefusesAProfileThatTheProcessorCannotCompute) {
+  Processor processor;
+  processor.model = "Old CPU";
+  processor.instruction_sets = {"sse3", "ssse3", "sse4.1", "avx"};
+  EXPECT_TRUE(CheckProcessor(Numerics::kNative, processor).has_value());
+  EXPECT_TRUE(CheckProcessor(Numerics::kX8664, processor).has_value());
+  const Status fits = CheckProcessor(Numerics::kX8664V3, processor);
+  ASSERT_FALSE(fits.has_value());
+  EXPECT_EQ(fits.error().kind, ErrorKind::kFailed);
+  for (const char* part : {"Old CPU", "fma", "avx2", "x86-64-v3"}) {
+    EXPECT_THAT(fits.error().message, testing::HasSubstr(part));
+  }
+}
+
 TEST_F(Forward, LeavesTheUsersVariablesAloneInTheNativeProfile) {
   setenv("ATEN_CPU_CAPABILITY", "mine", 1);
   SetNumericProfile(Numerics::kNative);
