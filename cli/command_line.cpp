@@ -38,6 +38,7 @@ constexpr const char* kFooter =
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim replay run.db --stages 8\n"
     "  verbatim show run.db --subnet 12\n"
+    "  verbatim doctor run.db\n"
     "\n"
     "verbatim COMMAND --help has examples for every option.";
 
@@ -66,6 +67,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddVerifyCommand(app, invocation);
   AddReplayCommand(app, invocation);
   AddShowCommand(app, invocation);
+  AddDoctorCommand(app, invocation);
 }
 
 /// The hint for a first argument that is no subcommand; empty where it is one, or an option.

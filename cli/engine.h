@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "replay/explain.h"
@@ -36,6 +37,12 @@ struct TrainRequest {
   std::string command_line;
 };
 
+/// What an engine computes with.
+struct EngineDescription {
+  std::vector<EnvironmentRow> environment;  ///< as a record has it
+  std::vector<std::string> devices;         ///< "cpu", "cuda:0 (NVIDIA H200)"
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -48,6 +55,10 @@ class Engine {
   /// Both sides' numeric profiles must be this process's.
   virtual Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,
                                       std::int64_t seq) = 0;
+  /// The environment of a run on `device` ("cpu", "cuda") with that many threads per stage. kFailed
+  /// or kUsage where there is no such device.
+  virtual Result<EngineDescription> Describe(const std::string& device,
+                                             std::int64_t threads_per_stage) = 0;
 };
 
 }  // namespace verbatim

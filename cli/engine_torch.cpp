@@ -244,4 +244,15 @@ Result<Explanation> TorchEngine::Explain(const ExplainSide& left, const ExplainS
   return verbatim::Explain(left, right, seq);
 }
 
+Result<EngineDescription> TorchEngine::Describe(const std::string& device,
+                                                std::int64_t threads_per_stage) {
+  try {
+    ConfigureDeterminism();
+    ASSIGN_OR_RETURN(const at::Device parsed, ParseDevice(device));
+    return EngineDescription{DescribeEnvironment(parsed, threads_per_stage), ListDevices()};
+  } catch (const std::exception& error) {
+    return Failed(fmt::format("{} cannot be described: {}", device, ExceptionText(error)));
+  }
+}
+
 }  // namespace verbatim

@@ -12,6 +12,8 @@ class TorchEngine : public Engine {
                    ReexecutionSink& sink) override;
   Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,
                               std::int64_t seq) override;
+  Result<EngineDescription> Describe(const std::string& device,
+                                     std::int64_t threads_per_stage) override;
 };
 
 }  // namespace verbatim

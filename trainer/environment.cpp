@@ -115,4 +115,16 @@ std::vector<EnvironmentRow> DescribeEnvironment(at::Device device, std::int64_t 
   return rows;
 }
 
+std::vector<std::string> ListDevices() {
+  std::vector<std::string> devices = {"cpu"};
+#ifdef VERBATIM_CUDA_ENABLED
+  const int count = at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(i))->name;
+    devices.push_back("cuda:" + std::to_string(i) + " (" + name + ")");
+  }
+#endif
+  return devices;
+}
+
 }  // namespace verbatim

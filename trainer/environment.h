@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "store/record.h"
@@ -18,5 +19,8 @@ void ConfigureDeterminism();
 /// Whatever bears on a run's bits, and what helps to find the machine again (keys that start with
 /// "info."), in key order. docs/format.md lists the keys.
 std::vector<EnvironmentRow> DescribeEnvironment(at::Device device, std::int64_t threads_per_stage);
+
+/// The devices that runs can use here: "cpu", "cuda:0 (NVIDIA H200)".
+std::vector<std::string> ListDevices();
 
 }  // namespace verbatim

@@ -45,6 +45,10 @@ class FakeEngine : public Engine {
     if (options.evaluate) sink.OnEvaluations(computed.evaluations);
     return {};
   }
+  Result<EngineDescription> Describe(const std::string&, std::int64_t threads_per_stage) override {
+    described_threads = threads_per_stage;
+    return EngineDescription{computed.environment, devices};
+  }
 
   int trained = 0;
   TrainRequest train_request;
@@ -52,6 +56,8 @@ class FakeEngine : public Engine {
   SampleRun computed = MakeSampleRun();
   ReexecuteOptions reexecute_options;
   Status reexecute_status;
+  std::vector<std::string> devices = {"cpu"};
+  std::int64_t described_threads = 0;
 };
 
 /// Each test works in a folder of its own.
