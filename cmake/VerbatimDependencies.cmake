@@ -12,6 +12,13 @@ find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(xxhash UNKNOWN IMPORTED)
 set_target_properties(xxhash PROPERTIES
   IMPORTED_LOCATION "${XXHASH_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${XXHASH_INCLUDE_DIR}")
+find_file(D3_SCRIPT d3.min.js
+  PATHS /usr/share/nodejs/d3/dist /usr/lib/nodejs/d3/dist
+  DOC "D3 for HTML reports, one minified file")
+if(NOT D3_SCRIPT)
+  message(FATAL_ERROR "D3 is missing: no d3.min.js found. HTML reports carry it.
+  Debian and Ubuntu: apt-get install node-d3 (scripts/setup does). Elsewhere: -DD3_SCRIPT=/path/d3.min.js")
+endif()
 
 if(VERBATIM_TESTS)
   find_package(GTest REQUIRED)

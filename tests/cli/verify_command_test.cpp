@@ -64,7 +64,8 @@ TEST_F(VerifyCommand, WritesTheFormatThatWasAskedFor) {
   const std::pair<const char*, const char*> starts[] = {{"text", "Record "},
                                                         {"json", "{\n  \"format\""},
                                                         {"junit", "<?xml version"},
-                                                        {"markdown", "### ✅ intact"}};
+                                                        {"markdown", "### ✅ intact"},
+                                                        {"html", "<!doctype html>"}};
   for (const auto& [format, start] : starts) {
     const CommandResult result = Run({"verify", record, "--format", format});
     EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -1,0 +1,275 @@
+#include "verify/html/html_sections.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "verify/html/html_text.h"
+#include "verify/markup.h"
+#include "verify/report.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+/// What the values beside the record's are those of.
+std::string OtherSide(const Verdict& verdict) {
+  if (!verdict.reference.empty()) return "reference";
+  return verdict.reexecuted ? "re-execution, here" : "here";
+}
+
+const char* VerdictSign(const Verdict& verdict) {
+  if (verdict.damaged) return "!";
+  if (verdict.first_difference) return "≠";
+  return std::string_view(VerdictWord(verdict)) == "equal" ? "=" : "✓";
+}
+
+std::string OutcomeHtml(Outcome outcome) {
+  const char* sign = outcome == Outcome::kPassed ? "✓" : outcome == Outcome::kFailed ? "✗" : "–";
+  const char* css_class = outcome == Outcome::kPassed   ? "passed"
+                          : outcome == Outcome::kFailed ? "failed"
+                                                        : "not-run";
+  return fmt::format("<span class=\"outcome {}\"><span aria-hidden=\"true\">{}</span> {}</span>",
+                     css_class, sign, ToString(outcome));
+}
+
+/// A row of a value that never is the same twice.
+std::string OwnRow(std::string_view name, const std::string& record,
+                   const std::optional<std::string>& reference) {
+  std::vector<std::string> cells{EscapeXml(name), CodeHtml(record)};
+  if (reference) cells.insert(cells.end(), {CodeHtml(*reference), ""});
+  return RowHtml(cells);
+}
+
+/// A row of two values: marked where both are there and differ.
+std::string SettingRow(std::string_view name, const std::string& record,
+                       const std::optional<std::string>& reference) {
+  std::vector<std::string> cells{EscapeXml(name), CodeHtml(record)};
+  if (!reference) return RowHtml(cells);
+  const bool differs = *reference != record;
+  cells.push_back(CodeHtml(*reference));
+  cells.push_back(differs ? "<span class=\"mark\">≠ differs</span>" : "equal");
+  return RowHtml(cells, differs ? "differs" : "");
+}
+
+std::string SettingRows(const Verdict& verdict, const ReportData& data) {
+  const RunInfo& run = verdict.run;
+  const RunInfo* other = data.reference_run ? &*data.reference_run : nullptr;
+  std::string rows;
+  const auto row = [&](const char* name, auto value) {
+    rows += SettingRow(name, value(run),
+                       other == nullptr ? std::nullopt : std::optional<std::string>(value(*other)));
+  };
+  rows += OwnRow("record", verdict.record,
+                 other == nullptr ? std::nullopt : std::optional(verdict.reference));
+  rows += OwnRow("started", run.started_utc,
+                 other == nullptr ? std::nullopt : std::optional(other->started_utc));
+  row("status", [](const RunInfo& r) { return std::string(ToString(r.status)); });
+  row("policy", [](const RunInfo& r) { return r.policy; });
+  row("stages", [](const RunInfo& r) { return FormatCount(r.stages); });
+  row("most subnets in flight", [](const RunInfo& r) { return FormatCount(r.in_flight); });
+  row("device", [](const RunInfo& r) { return r.device; });
+  row("level", [](const RunInfo& r) { return r.record_level; });
+  row("recorded by", [](const RunInfo& r) { return "verbatim " + r.tool_version; });
+  for (const SettingDifference& difference : verdict.spec_differences) {
+    rows += SettingRow("spec: " + difference.key, difference.a, difference.b);
+  }
+  return rows;
+}
+
+std::string CountRows(const Verdict& verdict) {
+  const Counts& counts = verdict.counts;
+  std::string rows;
+  const auto row = [&](const char* name, std::int64_t count) {
+    rows += RowHtml({EscapeXml(name), FormatCount(count)});
+  };
+  row("subnets planned", counts.subnets_planned);
+  row("subnets recorded", counts.subnets);
+  row("accesses recorded", counts.accesses);
+  row("subnets audited for causality", counts.subnets_audited);
+  row("violations of causality", counts.violations);
+  if (verdict.reexecuted) row("subnets re-executed and equal", counts.subnets_reexecuted);
+  if (verdict.comparison) {
+    const Comparison& comparison = *verdict.comparison;
+    row("subnets compared", comparison.subnets_compared);
+    row("subnets equal", comparison.subnets_equal);
+    row("accesses compared", comparison.accesses_compared);
+    row("accesses different", comparison.accesses_different);
+    row("origins", comparison.origin_count);
+    row("tainted subnets", comparison.tainted_count);
+  }
+  return rows;
+}
+
+std::string ComparedSentence(const Verdict& verdict) {
+  if (!verdict.reference.empty()) {
+    return "Two records were compared, subnet by subnet, in everything that both hold.";
+  }
+  if (verdict.reexecuted) {
+    return "The record was examined by itself; then its subnets were trained again, one after "
+           "another, and everything recorded was compared bit for bit.";
+  }
+  return "The record was examined by itself: integrity, stream and causality. Nothing was "
+         "re-executed.";
+}
+
+std::string EnvironmentRowHtml(const EnvironmentDifference& difference) {
+  return RowHtml(
+      {CodeHtml(difference.key), CodeHtml(difference.recorded), CodeHtml(difference.here),
+       difference.numeric ? "<span class=\"mark\">≠ differs, may change bits</span>"
+                          : "≠ differs, changes no numbers"},
+      difference.numeric ? "differs" : "");
+}
+
+std::string OriginRows(const Comparison& comparison) {
+  std::string rows;
+  for (const Difference& origin : comparison.origins) {
+    rows += RowHtml({EscapeXml(PlaceText(origin)), ToString(origin.kind), EscapeXml(origin.what),
+                     CodeHtml(origin.recorded), CodeHtml(origin.expected)});
+  }
+  return rows;
+}
+
+std::string RangesText(const std::vector<SeqRange>& ranges) {
+  constexpr std::size_t kShown = 200;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, ranges.size()); ++i) {
+    const SeqRange& range = ranges[i];
+    text += text.empty() ? "" : ", ";
+    text += range.first == range.last ? fmt::format("{}", range.first)
+                                      : fmt::format("{}–{}", range.first, range.last);
+  }
+  return ranges.size() > kShown ? text + ", …" : text;
+}
+
+}  // namespace
+
+std::string VerdictHtml(const Verdict& verdict) {
+  std::string html = fmt::format(
+      "<p class=\"verdict {0}\"><span class=\"sign\" aria-hidden=\"true\">{1}</span>"
+      "<strong>{0}</strong></p>\n<p class=\"summary\">{2}</p>\n",
+      VerdictWord(verdict), VerdictSign(verdict), EscapeXml(Summary(verdict)));
+  const std::string incomplete = IncompleteText(verdict.run, verdict.counts.subnets);
+  if (!incomplete.empty() && !verdict.damaged) {
+    html +=
+        fmt::format("<p>The run {}{}. This verdict is about what is recorded.</p>\n",
+                    verdict.run.status == RunStatus::kFailed ? "" : "was ", EscapeXml(incomplete));
+  }
+  const auto numeric =
+      std::count_if(verdict.environment_differences.begin(), verdict.environment_differences.end(),
+                    [](const EnvironmentDifference& difference) { return difference.numeric; });
+  if (numeric > 0) {
+    html += fmt::format(
+        "<p class=\"note\">The numeric environments differ in {}, so bits may differ for that "
+        "alone: <a href=\"#environment\">environment</a>.</p>\n",
+        FormatCount(numeric, "fact", "facts"));
+  }
+  return html;
+}
+
+std::string FirstDifferenceHtml(const Verdict& verdict) {
+  if (!verdict.first_difference) return "";
+  const Difference& difference = *verdict.first_difference;
+  const bool of_records = verdict.kind == VerdictKind::kDiff;
+  std::string html =
+      fmt::format("<p class=\"place\">{} <span class=\"class\">{}</span></p>\n<dl>\n",
+                  EscapeXml(PlaceText(difference)), ToString(difference.kind));
+  const auto item = [&html](std::string_view term, const std::string& value_html) {
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", term, value_html);
+  };
+  item("what", EscapeXml(difference.what));
+  item(of_records ? "record" : "recorded", CodeHtml(difference.recorded));
+  item(of_records ? "reference" : "expected", CodeHtml(difference.expected));
+  item("cause", EscapeXml(difference.cause));
+  html += "</dl>\n";
+  if (!difference.next_command.empty()) html += CommandHtml(difference.next_command);
+  return SectionHtml("difference", "First difference", html);
+}
+
+std::string ComparedHtml(const Verdict& verdict, const ReportData& data) {
+  std::vector<std::string> headings{"setting", "record"};
+  if (data.reference_run) headings.insert(headings.end(), {"reference", ""});
+  return SectionHtml("compared", "What was compared",
+                     "<p>" + ComparedSentence(verdict) + "</p>\n<div class=\"columns\">\n" +
+                         TableHtml("Settings", headings, SettingRows(verdict, data)) +
+                         TableHtml("Counts", {"count of", "number"}, CountRows(verdict)) +
+                         "</div>\n");
+}
+
+std::string ChecksHtml(const Verdict& verdict) {
+  std::string rows;
+  for (const Check& check : verdict.checks) {
+    std::string found = EscapeXml(check.detail);
+    if (!check.problems.empty()) found += "<ul>";
+    for (const std::string& problem : check.problems) {
+      found += "<li>" + EscapeXml(problem) + "</li>";
+    }
+    const std::int64_t more = check.problem_count - std::ssize(check.problems);
+    if (more > 0) found += fmt::format("<li>and {} more</li>", FormatCount(more));
+    if (!check.problems.empty()) found += "</ul>";
+    rows += RowHtml({EscapeXml(check.name), OutcomeHtml(check.outcome), found});
+  }
+  return SectionHtml("checks", "Checks",
+                     TableHtml("Checks", {"check", "outcome", "what was found"}, rows));
+}
+
+std::string EnvironmentHtml(const Verdict& verdict, const ReportData& data) {
+  std::string rows;
+  for (const EnvironmentDifference& difference : verdict.environment_differences) {
+    rows += EnvironmentRowHtml(difference);
+  }
+  const bool compared =
+      verdict.reexecuted || !verdict.reference.empty() || !verdict.environment_differences.empty();
+  for (const EnvironmentRow& row : data.environment) {
+    const auto& differences = verdict.environment_differences;
+    const bool differs = std::any_of(differences.begin(), differences.end(),
+                                     [&](const auto& one) { return one.key == row.key; });
+    if (differs) continue;
+    const std::string value = CodeHtml(row.value);
+    rows += compared ? RowHtml({CodeHtml(row.key), value, value, "equal"})
+                     : RowHtml({CodeHtml(row.key), value});
+  }
+  std::vector<std::string> headings{"fact", "recorded"};
+  if (compared) headings.insert(headings.end(), {OtherSide(verdict), ""});
+  return SectionHtml("environment", "Environment",
+                     TableHtml("Facts of the numeric environment", headings, rows));
+}
+
+std::string OriginsHtml(const Verdict& verdict) {
+  if (!verdict.comparison || verdict.comparison->origin_count == 0) return "";
+  const Comparison& comparison = *verdict.comparison;
+  std::string html =
+      TableHtml("Origins: differences whose inputs were all equal",
+                {"place", "class", "what", "record", "reference"}, OriginRows(comparison));
+  const std::int64_t more = comparison.origin_count - std::ssize(comparison.origins);
+  if (more > 0) html += fmt::format("<p>and {} more origins</p>\n", FormatCount(more));
+  if (comparison.tainted_count > 0) {
+    html += fmt::format("<p>Tainted subnets, which follow from these: {}</p>\n",
+                        RangesText(comparison.tainted));
+  }
+  return html;
+}
+
+std::string NextCommandsHtml(const Verdict& verdict) {
+  const std::string record = ShellWord(verdict.record);
+  std::string html;
+  if (verdict.first_difference && !verdict.first_difference->next_command.empty()) {
+    html += CommandHtml(verdict.first_difference->next_command);
+  }
+  if (verdict.kind == VerdictKind::kVerify && !verdict.reexecuted && !verdict.damaged) {
+    html += CommandHtml(fmt::format("verbatim verify {} --reexecute all", record));
+  }
+  html += CommandHtml(fmt::format("verbatim show {} --trace trace.json", record));
+  return SectionHtml("next", "Next", html);
+}
+
+std::string ProblemsHtml(const ReportData& data) {
+  if (data.problems.empty()) return "";
+  std::string html =
+      "<p>Not all of the record could be read; what follows lacks that part.</p>\n<ul>\n";
+  for (const std::string& problem : data.problems) html += "<li>" + EscapeXml(problem) + "</li>\n";
+  return SectionHtml("unreadable", "What could not be read", html + "</ul>\n");
+}
+
+}  // namespace verbatim
