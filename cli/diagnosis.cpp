@@ -14,6 +14,7 @@
 #include "cli/engine_process.h"
 #include "cli/forward.h"
 #include "cli/version.h"
+#include "replay/plan.h"
 #include "store/reader.h"
 #include "supernet/numeric_profile.h"
 #include "supernet/stream.h"
