@@ -96,7 +96,7 @@ std::vector<ActivationRow> InForwardOrder(std::vector<ActivationRow> rows) {
 
 std::optional<Difference> CompareActivations(const LayerTable& table, const SubnetRow& recorded,
                                              const SubnetRow& here) {
-  if (recorded.activations.empty()) return std::nullopt;
+  if (recorded.activations.empty() || here.activations.empty()) return std::nullopt;
   const auto left = InForwardOrder(recorded.activations);
   const auto right = InForwardOrder(here.activations);
   for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
@@ -110,7 +110,12 @@ std::optional<Difference> CompareActivations(const LayerTable& table, const Subn
     difference.cause = fmt::format("the inputs of {} were equal, its output is not", layer.name);
     return difference;
   }
-  return std::nullopt;
+  if (left.size() == right.size()) return std::nullopt;
+  Difference difference = At(DifferenceClass::kSpec, "activations");
+  difference.recorded = FormatCount(std::ssize(left), "activation", "activations");
+  difference.expected = FormatCount(std::ssize(right), "activation", "activations");
+  difference.cause = "the batch was cut into other micro-batches";
+  return difference;
 }
 
 std::optional<Difference> CompareLoss(const SubnetRow& recorded, const SubnetRow& here) {
@@ -130,11 +135,11 @@ std::optional<Difference> CompareLoss(const SubnetRow& recorded, const SubnetRow
 std::optional<Difference> CompareDigest(const LayerRow& layer, const char* what, Phase phase,
                                         const std::optional<Digest>& recorded,
                                         const std::optional<Digest>& here, const char* cause) {
-  // Absent from the record: its level does not hold it.
-  if (!recorded || recorded == here) return std::nullopt;
+  // Absent where a record's level does not hold it.
+  if (!recorded || !here || recorded == here) return std::nullopt;
   Difference difference = AtLayer(DifferenceClass::kComputation, what, layer, phase);
   difference.recorded = ToShortHex(*recorded);
-  difference.expected = here ? ToShortHex(*here) : "none";
+  difference.expected = ToShortHex(*here);
   difference.cause = cause;
   return difference;
 }
@@ -164,12 +169,12 @@ std::optional<Difference> CompareAccess(const LayerTable& table, const AccessRow
   return difference;
 }
 
-}  // namespace
-
-std::optional<Difference> CompareSubnetRows(const LayerTable& table, const SubnetRow& recorded,
-                                            const SubnetRow& here) {
+/// Choices, samples, batch bytes, layers used and versions read: all that comes before the forward
+/// pass.
+std::optional<Difference> CompareBeforeForward(const LayerTable& table, const SubnetRow& recorded,
+                                               const SubnetRow& here) {
   auto difference = CompareChoices(table, recorded.choices, here.choices);
-  if (difference) difference->cause = "the sampler that the spec names draws other choices";
+  if (difference) difference->cause = "the sampler, its seed or its list is another";
   if (!difference) difference = CompareSamples(recorded, here);
   if (!difference) difference = CompareBatch(recorded, here);
   if (!difference && !SameLayers(recorded, here)) {
@@ -179,6 +184,36 @@ std::optional<Difference> CompareSubnetRows(const LayerTable& table, const Subne
     difference->cause = "equal choices use other versioned layers";
   }
   if (!difference) difference = CompareReads(table, recorded, here);
+  return difference;
+}
+
+}  // namespace
+
+std::optional<Difference> CompareSubnetInputs(const LayerTable& table, const SubnetRow& recorded,
+                                              const SubnetRow& here) {
+  auto difference = CompareBeforeForward(table, recorded, here);
+  for (std::size_t i = recorded.accesses.size(); !difference && i-- > 0;) {
+    const AccessRow& access = recorded.accesses[i];
+    difference =
+        CompareVersion(table, access, access.base_seq, here.accesses[i].base_seq, Phase::kUpdate);
+  }
+  if (difference) difference->seq = recorded.seq;
+  return difference;
+}
+
+Difference InitialWeightsDifference(const LayerRow& recorded, const LayerRow& here) {
+  Difference difference = At(DifferenceClass::kInitialWeights, "initial weights");
+  difference.layer = recorded.layer;
+  difference.layer_name = recorded.name;
+  difference.recorded = ToShortHex(recorded.initial_digest);
+  difference.expected = ToShortHex(here.initial_digest);
+  difference.cause = "before the first subnet";
+  return difference;
+}
+
+std::optional<Difference> CompareSubnetRows(const LayerTable& table, const SubnetRow& recorded,
+                                            const SubnetRow& here) {
+  auto difference = CompareBeforeForward(table, recorded, here);
   if (!difference) difference = CompareActivations(table, recorded, here);
   if (!difference) difference = CompareLoss(recorded, here);
   // From the head down: the first layer whose gradients went wrong taints those below it.

@@ -9,9 +9,18 @@
 
 namespace verbatim {
 
-/// `recorded` is sound (verify/row_check.h); `here` was computed at the same level. The difference
-/// has class, place, values and cause; no next command. Order and method: verify/comparator.h.
+/// Both rows are sound (verify/row_check.h); compared is what both hold, whatever their levels. The
+/// difference has class, place, values and cause; no next command. Order and method:
+/// verify/comparator.h.
 std::optional<Difference> CompareSubnetRows(const LayerTable& table, const SubnetRow& recorded,
                                             const SubnetRow& here);
+
+/// Likewise, only of what depends on no weights: choices, samples, batch bytes, layers used,
+/// versions read and versions updated.
+std::optional<Difference> CompareSubnetInputs(const LayerTable& table, const SubnetRow& recorded,
+                                              const SubnetRow& here);
+
+/// The difference between one layer's initial weights, which differ.
+Difference InitialWeightsDifference(const LayerRow& recorded, const LayerRow& here);
 
 }  // namespace verbatim

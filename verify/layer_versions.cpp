@@ -1,0 +1,112 @@
+#include "verify/layer_versions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace verbatim {
+
+LayerVersions::LayerVersions(const LayerTable& table, SideNames names)
+    : table_(table), names_(std::move(names)), layers_(table.layers().size()) {
+  for (const LayerRow& row : table.layers()) {
+    State& layer = layers_[row.layer];
+    layer.position = row.position;
+    layer.a.weights = layer.b.weights = row.initial_digest;
+  }
+}
+
+void LayerVersions::SetInitialWeights(std::int32_t layer, const Digest& b) {
+  layers_[layer].b.weights = b;
+  Compare(-1, layer, false);
+}
+
+void LayerVersions::Update(std::int64_t seq, const LayerUse& use, bool taints) {
+  const auto leave = [seq](Version& version, const AccessRow& access) {
+    version.seq = seq;
+    version.weights = access.weights;
+    version.optimizer_state = access.optimizer_state;
+  };
+  if (use.a != nullptr) leave(layers_[use.a->layer].a, *use.a);
+  if (use.b != nullptr) leave(layers_[use.b->layer].b, *use.b);
+  Compare(seq, use.any().layer, taints);
+  // Where the sides chose differently, either layer was updated on one side alone.
+  if (use.b != nullptr && use.b->layer != use.any().layer) Compare(seq, use.b->layer, taints);
+}
+
+void LayerVersions::Compare(std::int64_t seq, std::int32_t layer, bool taints) {
+  State& state = layers_[layer];
+  const bool has_digests = state.a.weights && state.b.weights;
+  const bool differs = has_digests ? state.a.weights != state.b.weights ||
+                                         state.a.optimizer_state != state.b.optimizer_state
+                                   : taints;
+  if (differs && !state.differs) state.differs_since = seq;
+  state.differs = differs;
+}
+
+std::string LayerVersions::TaintedCause(const LayerUse& differing_read) const {
+  const auto differs = [this](const AccessRow* access) {
+    return access != nullptr && layers_[access->layer].differs;
+  };
+  const std::int32_t layer =
+      differs(differing_read.a) ? differing_read.a->layer : differing_read.b->layer;
+  const std::int64_t since = layers_[layer].differs_since;
+  return fmt::format(
+      "it read {}, which {}", table_.Name(layer),
+      since < 0 ? "has differed from the start" : fmt::format("differs since subnet {}", since));
+}
+
+void LayerVersions::RefineCause(Difference& difference, const std::vector<LayerUse>& uses) const {
+  const auto use = std::find_if(uses.begin(), uses.end(), [&](const LayerUse& candidate) {
+    return difference.layer && candidate.a != nullptr && candidate.a->layer == *difference.layer;
+  });
+  if (difference.what == "loss" && !uses.empty() && !uses.front().has_digests()) {
+    difference.cause =
+        "either this forward pass differs, or an earlier update of a layer that it "
+        "reads: a record at level weights would tell";
+  }
+  if (use == uses.end() || use->b == nullptr) return;
+  if (difference.kind == DifferenceClass::kSchedule) {
+    difference.cause = VersionCause(*use, difference.phase == Phase::kForward);
+  } else if (difference.what == "weights" && use->has_digests()) {
+    const std::string cause = UpdateCause(*use);
+    if (!cause.empty()) difference.cause = cause;
+  }
+}
+
+/// Which side saw another version than its causal predecessor's.
+std::string LayerVersions::VersionCause(const LayerUse& use, bool is_read) const {
+  std::string wrong;
+  const auto judge = [&](const std::string& name, const AccessRow& access, const Version& latest) {
+    const std::int64_t seen = is_read ? access.read_seq : access.base_seq;
+    if (seen == latest.seq) return;
+    wrong += fmt::format("{}{}, on stage {}, did not {} what its causal predecessor left{}",
+                         wrong.empty() ? "" : "; ", name, access.stage, is_read ? "read" : "update",
+                         latest.seq < 0 ? "" : fmt::format(" (subnet {})", latest.seq));
+  };
+  judge(names_.a, *use.a, layers_[use.a->layer].a);
+  judge(names_.b, *use.b, layers_[use.b->layer].b);
+  return wrong.empty() ? "the two have other causal predecessors" : wrong;
+}
+
+/// What the digests before and after an update tell of it; empty where they tell nothing.
+std::string LayerVersions::UpdateCause(const LayerUse& use) const {
+  const State& before = layers_[use.a->layer];
+  const bool lost_in_a = use.a->weights == before.a.weights;
+  const bool lost_in_b = use.b->weights == before.b.weights;
+  if (lost_in_a != lost_in_b) {
+    const std::int64_t predecessor = (lost_in_a ? before.a : before.b).seq;
+    return fmt::format(
+        "in {} the layer is as {} left it, as if the update had been lost",
+        lost_in_a ? names_.a : names_.b,
+        predecessor < 0 ? std::string("initialisation") : fmt::format("subnet {}", predecessor));
+  }
+  const bool has_states = use.a->optimizer_state && use.b->optimizer_state;
+  if (has_states && use.a->optimizer_state == use.b->optimizer_state) {
+    return "the loss and the optimizer state after the update were equal, the weights alone are "
+           "not";
+  }
+  return "";
+}
+
+}  // namespace verbatim

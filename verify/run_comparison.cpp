@@ -1,0 +1,188 @@
+#include "verify/run_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "verify/subnet_difference.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+/// Whether both hold a digest, and not the same.
+bool Differ(const std::optional<Digest>& a, const std::optional<Digest>& b) {
+  return a && b && *a != *b;
+}
+
+bool Differ(const AccessRow& a, const AccessRow& b) {
+  return a.layer != b.layer || a.read_seq != b.read_seq || a.base_seq != b.base_seq ||
+         Differ(a.weights, b.weights) || Differ(a.optimizer_state, b.optimizer_state) ||
+         Differ(a.gradients, b.gradients);
+}
+
+/// In everything but accesses.
+bool RowsDiffer(const SubnetRow& a, const SubnetRow& b) {
+  const bool both_have_activations = !a.activations.empty() && !b.activations.empty();
+  return a.loss_bits != b.loss_bits || a.batch_digest != b.batch_digest || a.choices != b.choices ||
+         a.samples != b.samples || (both_have_activations && a.activations != b.activations);
+}
+
+}  // namespace
+
+RunComparison::RunComparison(const LayerTable& table, std::int64_t subnets_expected,
+                             SideNames names)
+    : table_(table), versions_(table, std::move(names)), counts_(table.layers().size()) {
+  constexpr std::int64_t kColumns = EqualityMap::kColumnsMax;
+  result_.map.positions = table.positions();
+  result_.map.subnets_per_column =
+      std::max(std::int64_t{1}, (subnets_expected + kColumns - 1) / kColumns);
+}
+
+std::optional<Difference> RunComparison::VisitLayers(const std::vector<LayerRow>& b) {
+  VERBATIM_CHECK(last_seq_ < 0 && b.size() == table_.layers().size());
+  Finding finding;
+  std::int64_t count = 0;
+  for (const LayerRow& row : b) {
+    const LayerRow& ours = table_.layer(row.layer);
+    versions_.SetInitialWeights(row.layer, row.initial_digest);
+    if (row.initial_digest == ours.initial_digest) continue;
+    if (count++ == 0) finding = {Equality::kOrigin, InitialWeightsDifference(ours, row)};
+  }
+  if (count == 0) return std::nullopt;
+  if (count > 1) {
+    finding.difference->cause +=
+        fmt::format("; as do {}", FormatCount(count - 1, "other layer", "other layers"));
+  }
+  CountSubnet(last_seq_, finding);
+  return finding.difference;
+}
+
+std::optional<Difference> RunComparison::Visit(const SubnetRow& a, const SubnetRow& b) {
+  VERBATIM_CHECK(a.seq == b.seq && a.seq > last_seq_, "subnets {} and {} after {}", a.seq, b.seq,
+                 last_seq_);
+  last_seq_ = a.seq;
+  PairAccesses(a, b);
+  const auto read = std::find_if(uses_.begin(), uses_.end(), [this](const LayerUse& use) {
+    return versions_.ReadDiffers(use);
+  });
+  const bool is_different =
+      RowsDiffer(a, b) ||
+      std::any_of(uses_.begin(), uses_.end(), [](const LayerUse& use) { return use.differs; });
+  Finding finding;
+  if (is_different) finding = Classify(a, b, read == uses_.end() ? nullptr : &*read);
+  ++result_.subnets_compared;
+  result_.subnets_equal += is_different ? 0 : 1;
+  CountSubnet(a.seq, finding);
+  const bool taints = is_different || read != uses_.end();
+  for (const LayerUse& use : uses_) {
+    CountAccess(a.seq, use, finding);
+    versions_.Update(a.seq, use, taints);
+  }
+  return std::move(finding.difference);
+}
+
+/// Both sides' accesses ascend by layer, and so by position.
+void RunComparison::PairAccesses(const SubnetRow& a, const SubnetRow& b) {
+  uses_.clear();
+  auto of_a = a.accesses.begin();
+  auto of_b = b.accesses.begin();
+  while (of_a != a.accesses.end() || of_b != b.accesses.end()) {
+    const int none = table_.positions();
+    const int at_a = of_a == a.accesses.end() ? none : versions_.position(of_a->layer);
+    const int at_b = of_b == b.accesses.end() ? none : versions_.position(of_b->layer);
+    LayerUse use;
+    use.position = std::min(at_a, at_b);
+    if (at_a == use.position) use.a = &*of_a++;
+    if (at_b == use.position) use.b = &*of_b++;
+    use.differs = use.a == nullptr || use.b == nullptr || Differ(*use.a, *use.b);
+    uses_.push_back(use);
+  }
+}
+
+RunComparison::Finding RunComparison::Classify(const SubnetRow& a, const SubnetRow& b,
+                                               const LayerUse* differing_read) const {
+  Finding finding{Equality::kOrigin, std::nullopt};
+  if (differing_read != nullptr) finding.difference = CompareSubnetInputs(table_, a, b);
+  const bool is_tainted = differing_read != nullptr && !finding.difference;
+  if (!finding.difference) finding.difference = CompareSubnetRows(table_, a, b);
+  VERBATIM_CHECK(finding.difference.has_value(), "subnet {} differs in nothing", a.seq);
+  if (is_tainted) {
+    finding.equality = Equality::kTainted;
+    finding.difference->cause = versions_.TaintedCause(*differing_read);
+  } else {
+    versions_.RefineCause(*finding.difference, uses_);
+  }
+  return finding;
+}
+
+void RunComparison::CountSubnet(std::int64_t seq, const Finding& finding) {
+  if (finding.equality == Equality::kOrigin) {
+    ++result_.origin_count;
+    if (result_.origins.size() < kOriginsKept) result_.origins.push_back(*finding.difference);
+    // Where an unversioned layer differs, such as in an activation, no access will show it.
+    if (seq >= 0 && finding.difference->layer) {
+      Mark(seq, versions_.position(*finding.difference->layer), Equality::kOrigin);
+    }
+  } else if (finding.equality == Equality::kTainted) {
+    ++result_.tainted_count;
+    const bool extends = !result_.tainted.empty() && result_.tainted.back().last + 1 == seq;
+    if (extends) {
+      result_.tainted.back().last = seq;
+    } else {
+      result_.tainted.push_back({seq, seq});
+    }
+  }
+}
+
+void RunComparison::CountAccess(std::int64_t seq, const LayerUse& use, const Finding& finding) {
+  const Equality equality = AccessEquality(use, finding);
+  Mark(seq, use.position, equality);
+  ++result_.accesses_compared;
+  if (equality == Equality::kEqual) return;
+  ++result_.accesses_different;
+  CountLayer(seq, use.a);
+  const bool is_same_layer = use.a != nullptr && use.b != nullptr && use.a->layer == use.b->layer;
+  if (!is_same_layer) CountLayer(seq, use.b);
+}
+
+Equality RunComparison::AccessEquality(const LayerUse& use, const Finding& finding) const {
+  // Without digests what the subnet's loss says stands for all its updates.
+  const bool differs = use.differs || (!use.has_digests() && finding.difference);
+  if (!differs) return Equality::kEqual;
+  if (finding.equality == Equality::kTainted) return Equality::kTainted;
+  const std::optional<std::int32_t>& origin = finding.difference->layer;
+  const bool is_origin = !origin || versions_.position(*origin) == use.position;
+  return is_origin ? Equality::kOrigin : Equality::kTainted;
+}
+
+void RunComparison::CountLayer(std::int64_t seq, const AccessRow* access) {
+  if (access == nullptr) return;
+  LayerCount& count = counts_[access->layer];
+  if (count.accesses++ == 0) count.first_seq = seq;
+}
+
+void RunComparison::Mark(std::int64_t seq, std::int32_t position, Equality equality) {
+  EqualityMap& map = result_.map;
+  const std::int64_t column = std::min(seq / map.subnets_per_column, EqualityMap::kColumnsMax - 1);
+  const auto end = static_cast<std::size_t>((column + 1) * map.positions);
+  if (map.cells.size() < end) map.cells.resize(end, Equality::kNotCompared);
+  Equality& cell = map.cells[static_cast<std::size_t>(column * map.positions + position)];
+  cell = std::max(cell, equality);
+}
+
+Comparison RunComparison::Finish() {
+  for (const LayerRow& row : table_.layers()) {
+    const LayerCount& count = counts_[row.layer];
+    if (count.accesses == 0) continue;
+    result_.layers.push_back({row.layer, row.name, count.first_seq, count.accesses});
+  }
+  std::stable_sort(
+      result_.layers.begin(), result_.layers.end(),
+      [](const LayerTaint& a, const LayerTaint& b) { return a.first_seq < b.first_seq; });
+  return std::move(result_);
+}
+
+}  // namespace verbatim
