@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -87,11 +87,8 @@ class SyntheticReader : public RecordReader {
   }
   Result<std::int64_t> SubnetCount() const override { return shape_.subnets; }
   Result<std::int64_t> AccessCount() const override { return shape_.subnets * shape_.positions; }
-  Status ForEachSubnet(const ReadOptions& options,
-                       const std::function<bool(const SubnetRow&)>& visit) const override {
-    for (std::int64_t seq = 0; seq < shape_.subnets && visit(Row(seq, options)); ++seq) {
-    }
-    return {};
+  Result<std::unique_ptr<SubnetCursor>> Subnets(const ReadOptions& options) const override {
+    return std::make_unique<Cursor>(*this, options);
   }
   Result<std::optional<SubnetRow>> Subnet(std::int64_t seq,
                                           const ReadOptions& options) const override {
@@ -114,6 +111,23 @@ class SyntheticReader : public RecordReader {
   const SyntheticShape& shape() const { return shape_; }
 
  private:
+  class Cursor : public SubnetCursor {
+   public:
+    Cursor(const SyntheticReader& reader, const ReadOptions& options)
+        : reader_(reader), options_(options) {}
+    Result<const SubnetRow*> Next() override {
+      if (next_ == reader_.shape_.subnets) return nullptr;
+      row_ = reader_.Row(next_++, options_);
+      return &row_;
+    }
+
+   private:
+    const SyntheticReader& reader_;
+    ReadOptions options_;
+    std::int64_t next_ = 0;
+    SubnetRow row_;
+  };
+
   std::uint32_t Random(std::int64_t seq, std::uint32_t b) const {
     return Philox4x32({{static_cast<std::uint32_t>(seq), b, 0, 0}}, 1, 2).word[0];
   }
