@@ -231,7 +231,7 @@ class Planner {
 }  // namespace
 
 std::string ToString(const InjectedPlace& place) {
-  if (!place.seq) return "the whole file";
+  if (!place.seq) return "the middle of the file";
   std::string text = fmt::format("subnet {}", *place.seq);
   if (place.layer) text += ", layer " + place.layer_name;
   if (place.phase) text += fmt::format(", {}", ToString(*place.phase));

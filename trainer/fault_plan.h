@@ -18,7 +18,7 @@ namespace verbatim {
 
 /// The place where a fault shows first.
 struct InjectedPlace {
-  std::optional<std::int64_t> seq;    ///< nothing: the whole file
+  std::optional<std::int64_t> seq;    ///< nothing: the file
   std::optional<std::int32_t> layer;  ///< nothing: the subnet as a whole
   std::string layer_name;             ///< empty without a layer
   std::optional<Phase> phase;         ///< nothing: before any, or unknown

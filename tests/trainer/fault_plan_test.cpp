@@ -91,7 +91,7 @@ TEST(FaultPlanTest, TextsNameThePlace) {
   EXPECT_EQ(ToString(plan.place), "subnet 4");
   plan = {FaultKind::kTruncatedFile, {}, -1};
   EXPECT_EQ(ToString(plan), "truncated-file");
-  EXPECT_EQ(ToString(plan.place), "the whole file");
+  EXPECT_EQ(ToString(plan.place), "the middle of the file");
 }
 
 TEST(FaultPlanTest, WhatCannotShowIsRefusedWithTheReason) {
