@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "tests/verify/sample_verdicts.h"
+#include "tests/verify/synthetic_run.h"
+#include "verify/html/render_html.h"
 #include "verify/report.h"
 #include "verify/report_junit.h"
 #include "verify/report_markdown.h"
@@ -22,6 +24,49 @@ void WriteFile(const fs::path& path, const std::string& text) {
   VERBATIM_CHECK(file.good(), "{} cannot be written", path.string());
 }
 
+/// The verdict of a re-execution that finds subnet `seq` different.
+Verdict ReexecutedVerdict(const SyntheticReader& record, std::int64_t seq) {
+  Verdict verdict = EqualVerdict();
+  verdict.run = *record.Run();
+  verdict.counts.subnets = verdict.counts.subnets_audited = record.shape().subnets;
+  verdict.counts.subnets_reexecuted = seq;
+  verdict.environment_differences = {{"cpu.model", "Sample <CPU>", "Other CPU", true}};
+  Difference difference = ScheduleDifference();
+  difference.kind = DifferenceClass::kComputation;
+  difference.seq = seq;
+  difference.what = "weights";
+  difference.recorded = "00000000";
+  difference.expected = "dfbb1e8b";
+  difference.cause = "the loss was equal, the updated layer is not";
+  verdict.first_difference = difference;
+  return verdict;
+}
+
+/// The same of two records, all of which was compared.
+Verdict DiffVerdict(const SyntheticReader& record, std::int64_t seq) {
+  Verdict verdict = ReexecutedVerdict(record, seq);
+  verdict.kind = VerdictKind::kDiff;
+  verdict.reexecuted = false;
+  verdict.reference = "other.db";
+  verdict.spec_differences = {{"training.lr.base", "0.1", "0.2"}};
+  verdict.comparison = SyntheticComparison(record, *verdict.first_difference);
+  return verdict;
+}
+
+void WriteHtmlReports(const fs::path& folder) {
+  const SyntheticReader record({});
+  const SyntheticReader reference({.stages = 2, .spread = 0.4F});
+  const auto write = [&](const std::string& name, const Verdict& verdict,
+                         const RecordReader* other) {
+    WriteFile(folder / (name + ".html"), RenderHtml(verdict, record, other, "0.1.0"));
+  };
+  for (auto& [name, verdict] : SampleVerdicts()) {
+    if (name != "compared") write(name, verdict, nullptr);
+  }
+  write("reexecuted", ReexecutedVerdict(record, 40), nullptr);
+  write("diff", DiffVerdict(record, 31), &reference);
+}
+
 void WriteReports(const fs::path& folder) {
   fs::remove_all(folder);
   fs::create_directories(folder);
@@ -30,6 +75,7 @@ void WriteReports(const fs::path& folder) {
     WriteFile(folder / (name + ".xml"), RenderJunit(verdict, "0.1.0"));
     WriteFile(folder / (name + ".md"), RenderMarkdown(verdict));
   }
+  WriteHtmlReports(folder);
 }
 
 }  // namespace
