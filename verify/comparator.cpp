@@ -9,32 +9,33 @@
 #include "verify/examine.h"
 #include "verify/report.h"
 #include "verify/stream_check.h"
-#include "verify/subnet_difference.h"
 #include "verify/text.h"
 
 namespace verbatim {
 namespace {
 
-std::optional<Difference> CompareLayerRows(const LayerRow& recorded, const LayerRow& here) {
+/// Where two sides lay out other layers; initial weights apart.
+std::optional<Difference> CompareLayout(const std::vector<LayerRow>& recorded,
+                                        const std::vector<LayerRow>& here) {
   Difference difference;
-  difference.layer = recorded.layer;
-  difference.layer_name = recorded.name;
-  LayerRow described = here;
-  described.initial_digest = recorded.initial_digest;
-  if (described != recorded) {
-    difference.kind = DifferenceClass::kSpec;
+  difference.kind = DifferenceClass::kSpec;
+  for (std::size_t i = 0; i < std::min(recorded.size(), here.size()); ++i) {
+    LayerRow described = here[i];
+    described.initial_digest = recorded[i].initial_digest;
+    if (described == recorded[i]) continue;
+    difference.layer = recorded[i].layer;
+    difference.layer_name = recorded[i].name;
     difference.what = "layer";
-    difference.recorded = fmt::format("{}: {}", recorded.name, recorded.op);
-    difference.expected = fmt::format("{}: {}", here.name, here.op);
+    difference.recorded = fmt::format("{}: {}", recorded[i].name, recorded[i].op);
+    difference.expected = fmt::format("{}: {}", here[i].name, here[i].op);
     difference.cause = "the recorded spec lays out another layer here";
     return difference;
   }
-  if (here.initial_digest == recorded.initial_digest) return std::nullopt;
-  difference.kind = DifferenceClass::kInitialWeights;
-  difference.what = "initial weights";
-  difference.recorded = ToShortHex(recorded.initial_digest);
-  difference.expected = ToShortHex(here.initial_digest);
-  difference.cause = "before the first subnet, drawn from the same seed";
+  if (recorded.size() == here.size()) return std::nullopt;
+  difference.what = "layers";
+  difference.recorded = FormatCount(std::ssize(recorded), "layer", "layers");
+  difference.expected = FormatCount(std::ssize(here), "layer", "layers");
+  difference.cause = "the recorded spec lays out another number of layers";
   return difference;
 }
 
@@ -56,7 +57,10 @@ Result<Comparator> Comparator::Create(const RecordReader& reader, std::string re
   ASSIGN_OR_RETURN(comparator.run_, reader.Run());
   ASSIGN_OR_RETURN(comparator.environment_, reader.Environment());
   ASSIGN_OR_RETURN(auto layers, reader.Layers());
-  ASSIGN_OR_RETURN(comparator.table_, LayerTable::Build(std::move(layers)));
+  ASSIGN_OR_RETURN(LayerTable table, LayerTable::Build(std::move(layers)));
+  ASSIGN_OR_RETURN(const std::int64_t subnets, reader.SubnetCount());
+  comparator.table_ = std::make_unique<LayerTable>(std::move(table));
+  comparator.comparison_.emplace(*comparator.table_, subnets);
   return comparator;
 }
 
@@ -120,25 +124,14 @@ void Comparator::OnDataset(const Digest& dataset) {
 }
 
 void Comparator::OnLayers(const std::vector<LayerRow>& layers) {
-  if (difference_) return;
-  const std::vector<LayerRow>& recorded = table_->layers();
-  for (std::size_t i = 0; i < std::min(recorded.size(), layers.size()); ++i) {
-    if (auto difference = CompareLayerRows(recorded[i], layers[i])) {
-      return Report(*std::move(difference));
-    }
-  }
-  if (recorded.size() == layers.size()) return;
-  Difference difference;
-  difference.kind = DifferenceClass::kSpec;
-  difference.what = "layers";
-  difference.recorded = FormatCount(std::ssize(recorded), "layer", "layers");
-  difference.expected = FormatCount(std::ssize(layers), "layer", "layers");
-  difference.cause = "the recorded spec lays out another number of layers";
-  Report(std::move(difference));
+  auto difference = CompareLayout(table_->layers(), layers);
+  is_comparable_ = !difference;
+  if (is_comparable_) difference = comparison_->VisitLayers(layers);
+  if (difference && !difference_) Report(*std::move(difference));
 }
 
 bool Comparator::OnSubnet(const SubnetRow& subnet) {
-  if (!status_ || (difference_ && !options_.keep_going)) return false;
+  if (!status_ || !is_comparable_ || (difference_ && !options_.keep_going)) return false;
   const bool with_activations = run_.record_level == "full";
   auto recorded = reader_->Subnet(subnet.seq, ReadOptions{true, with_activations, false});
   if (!recorded) {
@@ -146,13 +139,9 @@ bool Comparator::OnSubnet(const SubnetRow& subnet) {
     return false;
   }
   if (!recorded->has_value()) return false;
-  if (auto difference = CompareSubnetRows(*table_, **recorded, subnet)) {
-    if (!difference_) Report(*std::move(difference));
-  } else {
-    ++subnets_equal_;
-  }
-  ++subnets_compared_;
-  if (options_.progress) options_.progress(subnets_compared_);
+  auto difference = comparison_->Visit(**recorded, subnet);
+  if (difference && !difference_) Report(*std::move(difference));
+  if (options_.progress) options_.progress(comparison_->result().subnets_compared);
   return !difference_ || options_.keep_going;
 }
 
@@ -198,9 +187,10 @@ void Comparator::AddFirst(Verdict& verdict) const {
   first.next_command = found->next_command;
 }
 
-void Comparator::AddTo(Verdict& verdict) const {
+void Comparator::AddTo(Verdict& verdict) {
+  const std::int64_t subnets_equal = comparison_->result().subnets_equal;
   Check check = PassedCheck(kCheckReexecution);
-  check.detail = fmt::format("{} equal to {}", FormatCount(subnets_equal_, "subnet", "subnets"),
+  check.detail = fmt::format("{} equal to {}", FormatCount(subnets_equal, "subnet", "subnets"),
                              ReferenceText(verdict.coverage));
   if (evaluations_equal_) check.detail += ", and the evaluations";
   if (difference_) {
@@ -208,7 +198,8 @@ void Comparator::AddTo(Verdict& verdict) const {
     AddFirst(verdict);
   }
   verdict.reexecuted = true;
-  verdict.counts.subnets_reexecuted = subnets_equal_;
+  verdict.counts.subnets_reexecuted = subnets_equal;
+  if (options_.keep_going && is_comparable_) verdict.comparison = comparison_->Finish();
   verdict.environment_differences = environment_differences_;
   for (Check& old : verdict.checks) {
     if (old.name == kCheckReexecution) old = std::move(check);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "replay/reexecute.h"
 #include "store/reader.h"
 #include "verify/layer_table.h"
+#include "verify/run_comparison.h"
 #include "verify/verdict.h"
 
 namespace verbatim {
@@ -43,15 +45,16 @@ class Comparator : public ReexecutionSink {
   void OnEvaluations(const std::vector<EvaluationRow>& evaluations) override;
 
   /// Found equal to the record so far.
-  std::int64_t subnets_equal() const { return subnets_equal_; }
+  std::int64_t subnets_equal() const { return comparison_->result().subnets_equal; }
   const std::optional<Difference>& difference() const { return difference_; }
   /// An error that ended the comparison: the record could not be read on, or this machine's numeric
   /// environment is not the recorded one.
   const Status& status() const { return status_; }
 
   /// Writes what was found into a verdict of the same record: its re-execution check, counts,
-  /// environment differences and, where it is the earlier one, its first difference.
-  void AddTo(Verdict& verdict) const;
+  /// environment differences and, where it is the earlier one, its first difference; with
+  /// keep_going the whole comparison. Call once, at the end.
+  void AddTo(Verdict& verdict);
 
  private:
   Comparator(const RecordReader& reader, std::string record, Options options)
@@ -66,10 +69,10 @@ class Comparator : public ReexecutionSink {
   Options options_;
   RunInfo run_;
   std::vector<EnvironmentRow> environment_;
-  std::optional<LayerTable> table_;
+  std::unique_ptr<LayerTable> table_;
+  std::optional<RunComparison> comparison_;
   std::vector<EnvironmentDifference> environment_differences_;
-  std::int64_t subnets_compared_ = 0;
-  std::int64_t subnets_equal_ = 0;
+  bool is_comparable_ = true;  ///< whether both sides have the same layers
   bool evaluations_equal_ = false;
   std::optional<Difference> difference_;
   Status status_;
