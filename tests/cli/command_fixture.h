@@ -50,12 +50,22 @@ class FakeEngine : public Engine {
     return EngineDescription{computed.environment, devices};
   }
 
+  Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,
+                              std::int64_t seq) override {
+    explained = {left, right};
+    Explanation given = explanation;
+    given.seq = seq;
+    return given;
+  }
+
   int trained = 0;
   TrainRequest train_request;
   Status train_status;
   SampleRun computed = MakeSampleRun();
   ReexecuteOptions reexecute_options;
   Status reexecute_status;
+  std::vector<ExplainSide> explained;
+  Explanation explanation;
   std::vector<std::string> devices = {"cpu"};
   std::int64_t described_threads = 0;
 };
