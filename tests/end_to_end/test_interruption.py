@@ -74,6 +74,15 @@ class Interruption(EndToEndTest):
         self.train("--force")
         self.verify(record, says=f"{SUBNETS} of {SUBNETS} subnets")
 
+    def test_fault_that_was_not_reached(self):
+        """A run that ends before its injected fault says so, and its record is sound."""
+        record = self.folder / "run.db"
+        with self.training(record, "--inject", "deleted-row@99999") as process:
+            code, out, err = self.end(process, signal.SIGINT)
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("not injected: deleted-row, because the run ended before subnet 99999", out)
+        self.verify(record, says="intact and causal")
+
     def test_terminate(self):
         record = self.folder / "run.db"
         with self.training(record) as process:
