@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "verify/explanation_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
 #include "verify/text.h"
@@ -45,6 +46,11 @@ std::string Properties(const Verdict& verdict, const std::string& tool_version) 
   text += Property("counts.accesses", counts.accesses);
   text += Property("counts.violations", counts.violations);
   text += Property("counts.subnets_reexecuted", counts.subnets_reexecuted);
+  if (verdict.reexecuted) {
+    text += Property("coverage.description", verdict.coverage.description);
+    text += Property("coverage.subnets_executed", verdict.coverage.executed);
+    text += Property("coverage.stages", verdict.coverage.stages);
+  }
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
     text += Property("environment." + difference.key + ".recorded", difference.recorded);
     text += Property("environment." + difference.key + ".here", difference.here);
@@ -92,6 +98,9 @@ std::string FailureElement(const Verdict& verdict, const Check& check) {
                                                 : "difference";
   std::string text = Problems(check);
   if (verdict.first_difference) text += "\n" + DifferenceText(*verdict.first_difference);
+  for (const auto& [label, line] : ExplanationLines(verdict)) {
+    text += fmt::format("  {:<9} {}\n", label, line);
+  }
   return fmt::format("      <{}{}{}>{}</{}>\n", element,
                      Attribute("message", FailureMessage(verdict, check)), Attribute("type", type),
                      EscapeXml(text), element);

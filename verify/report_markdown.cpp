@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "verify/explanation_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
 #include "verify/text.h"
@@ -76,6 +77,16 @@ std::string FirstDifference(const Difference& difference) {
   return text;
 }
 
+std::string ExplanationTable(const Verdict& verdict) {
+  const auto lines = ExplanationLines(verdict);
+  if (lines.empty()) return "";
+  std::string text = "| explanation | |\n|---|---|\n";
+  for (const auto& [label, line] : lines) {
+    text += fmt::format("| {} | {} |\n", EscapeMarkdown(label), EscapeMarkdown(line));
+  }
+  return text + "\n";
+}
+
 std::string Details(std::string_view summary, std::string_view content) {
   return fmt::format("<details><summary>{}</summary>\n\n{}\n</details>\n\n", summary, content);
 }
@@ -145,10 +156,15 @@ std::string RenderMarkdown(const Verdict& verdict) {
                         verdict.run.status == RunStatus::kFailed ? "" : "was ",
                         EscapeMarkdown(incomplete));
   }
+  if (verdict.reexecuted && verdict.exit_code() == 0) {
+    const std::string confidence = ConfidenceText(verdict.coverage);
+    if (!confidence.empty()) text += EscapeMarkdown(confidence) + "\n\n";
+  }
   text += EnvironmentTable(verdict);
   text += SettingTable("spec", verdict.spec_differences);
   text += SettingTable("layout", verdict.layout_differences);
   if (verdict.first_difference) text += FirstDifference(*verdict.first_difference);
+  text += ExplanationTable(verdict);
   if (verdict.comparison) text += Spread(*verdict.comparison);
   text += Checks(verdict.checks);
   text.pop_back();  // no empty line at the end

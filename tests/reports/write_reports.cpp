@@ -30,6 +30,7 @@ Verdict ReexecutedVerdict(const SyntheticReader& record, std::int64_t seq) {
   verdict.run = *record.Run();
   verdict.counts.subnets = verdict.counts.subnets_audited = record.shape().subnets;
   verdict.counts.subnets_reexecuted = seq;
+  verdict.coverage.recorded = verdict.coverage.executed = record.shape().subnets;
   verdict.environment_differences = {{"cpu.model", "Sample <CPU>", "Other CPU", true}};
   Difference difference = ScheduleDifference();
   difference.kind = DifferenceClass::kComputation;

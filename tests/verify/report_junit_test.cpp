@@ -36,6 +36,9 @@ TEST(RenderJunit, OfAnEqualRun) {
       <property name="counts.accesses" value="4200"/>
       <property name="counts.violations" value="0"/>
       <property name="counts.subnets_reexecuted" value="300"/>
+      <property name="coverage.description" value="all of 300 subnets"/>
+      <property name="coverage.subnets_executed" value="300"/>
+      <property name="coverage.stages" value="1"/>
     </properties>
     <testcase classname="verbatim.digits" name="file"/>
     <testcase classname="verbatim.digits" name="re-execution">
@@ -55,6 +58,10 @@ TEST(RenderJunit, TellsTheFirstDifferenceWhereACheckFailed) {
   EXPECT_THAT(xml, HasSubstr("next      verbatim show run.db --layer block3.1"));
   EXPECT_THAT(xml, HasSubstr("<skipped message=\"ask for it with --reexecute all\"/>"));
   EXPECT_THAT(xml, HasSubstr("name=\"environment.cpu.model.here\" value=\"C&lt;D&gt;\""));
+}
+
+TEST(RenderJunit, TellsTheTensorBehindADifference) {
+  EXPECT_THAT(RenderJunit(ExplainedVerdict(), "0"), HasSubstr("gradient of weight"));
 }
 
 TEST(RenderJunit, CallsDamageAnError) {

@@ -80,6 +80,12 @@ TEST(RenderMarkdown, SaysWhatIsDamagedOrIncomplete) {
                              HasSubstr("The run was interrupted after 120 of 300 subnets; ")));
 }
 
+TEST(RenderMarkdown, SaysWhatADrawIsWorthAndWhichTensorDiffers) {
+  EXPECT_THAT(RenderMarkdown(DrawnVerdict()), HasSubstr("Had 5.4 % of the subnets been faulty"));
+  EXPECT_THAT(RenderMarkdown(ExplainedVerdict()),
+              testing::AllOf(HasSubstr("| explanation | |"), HasSubstr("gradient of weight")));
+}
+
 TEST(RenderMarkdown, FencesACommandThatHasBackticks) {
   Verdict verdict = DifferentVerdict();
   verdict.first_difference->next_command = "verbatim show 'a```.db'";

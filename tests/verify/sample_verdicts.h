@@ -32,6 +32,8 @@ inline Verdict EqualVerdict() {
   Verdict verdict = IntactVerdict();
   verdict.reexecuted = true;
   verdict.counts.subnets_reexecuted = 300;
+  verdict.coverage.recorded = verdict.coverage.selected = verdict.coverage.executed = 300;
+  verdict.coverage.description = "all of 300 subnets";
   verdict.checks[2] = PassedCheck("re-execution", "300 subnets");
   return verdict;
 }
@@ -76,6 +78,40 @@ inline Verdict InterruptedVerdict() {
   verdict.record = "a|b `c`\xff.db";
   verdict.run.status = RunStatus::kInterrupted;
   verdict.counts.subnets = verdict.counts.subnets_audited = 120;
+  return verdict;
+}
+
+/// A draw that found nothing.
+inline Verdict DrawnVerdict() {
+  Verdict verdict = EqualVerdict();
+  verdict.counts.subnets_reexecuted = 80;
+  verdict.coverage.selected = 50;
+  verdict.coverage.executed = 80;
+  verdict.coverage.description = "50 drawn subnets and their causal cones: 80 of 300 subnets";
+  verdict.coverage.detectable_share = 0.054;
+  return verdict;
+}
+
+/// A difference whose tensor was named.
+inline Verdict ExplainedVerdict() {
+  Verdict verdict = DifferentVerdict();
+  Explanation explanation;
+  explanation.seq = 12;
+  explanation.left_reproduced = true;
+  TensorDifference tensor;
+  tensor.phase = Phase::kBackward;
+  tensor.layer_name = "block3.1";
+  tensor.op = "conv k3";
+  tensor.tensor = "gradient of weight";
+  tensor.shape = {8, 8, 3, 3};
+  tensor.index = {0, 1, 2, 0};
+  tensor.left = 0.5F;
+  tensor.right = 0.25F;
+  tensor.elements = 576;
+  tensor.elements_different = 3;
+  tensor.largest_difference = 0.25;
+  explanation.first = tensor;
+  verdict.explanation = explanation;
   return verdict;
 }
 
@@ -135,7 +171,8 @@ inline Verdict ComparedVerdict() {
 inline std::vector<std::pair<std::string, Verdict>> SampleVerdicts() {
   return {{"intact", IntactVerdict()},           {"equal", EqualVerdict()},
           {"different", DifferentVerdict()},     {"damaged", DamagedVerdict()},
-          {"interrupted", InterruptedVerdict()}, {"compared", ComparedVerdict()}};
+          {"interrupted", InterruptedVerdict()}, {"drawn", DrawnVerdict()},
+          {"explained", ExplainedVerdict()},     {"compared", ComparedVerdict()}};
 }
 
 }  // namespace verbatim

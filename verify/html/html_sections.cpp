@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "verify/explanation_text.h"
 #include "verify/html/html_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
@@ -89,7 +90,10 @@ std::string CountRows(const Verdict& verdict) {
   row("accesses recorded", counts.accesses);
   row("subnets audited for causality", counts.subnets_audited);
   row("violations of causality", counts.violations);
-  if (verdict.reexecuted) row("subnets re-executed and equal", counts.subnets_reexecuted);
+  if (verdict.reexecuted) {
+    row("subnets to be re-executed", verdict.coverage.executed);
+    row("subnets re-executed and equal", counts.subnets_reexecuted);
+  }
   if (verdict.comparison) {
     const Comparison& comparison = *verdict.comparison;
     row("subnets compared", comparison.subnets_compared);
@@ -107,8 +111,11 @@ std::string ComparedSentence(const Verdict& verdict) {
     return "Two records were compared, subnet by subnet, in everything that both hold.";
   }
   if (verdict.reexecuted) {
-    return "The record was examined by itself; then its subnets were trained again, one after "
-           "another, and everything recorded was compared bit for bit.";
+    return fmt::format(
+        "The record was examined by itself; then {} trained again, and everything that is recorded "
+        "of them was compared, bit for bit, with {}.",
+        FormatCount(verdict.coverage.executed, "of its subnets was", "of its subnets were"),
+        ReferenceText(verdict.coverage));
   }
   return "The record was examined by itself: integrity, stream and causality. Nothing was "
          "re-executed.";
@@ -156,6 +163,10 @@ std::string VerdictHtml(const Verdict& verdict) {
         fmt::format("<p>The run {}{}. This verdict is about what is recorded.</p>\n",
                     verdict.run.status == RunStatus::kFailed ? "" : "was ", EscapeXml(incomplete));
   }
+  if (verdict.reexecuted && verdict.exit_code() == 0) {
+    const std::string confidence = ConfidenceText(verdict.coverage);
+    if (!confidence.empty()) html += "<p>" + EscapeXml(confidence) + "</p>\n";
+  }
   const auto numeric =
       std::count_if(verdict.environment_differences.begin(), verdict.environment_differences.end(),
                     [](const EnvironmentDifference& difference) { return difference.numeric; });
@@ -182,6 +193,9 @@ std::string FirstDifferenceHtml(const Verdict& verdict) {
   item(of_records ? "record" : "recorded", CodeHtml(difference.recorded));
   item(of_records ? "reference" : "expected", CodeHtml(difference.expected));
   item("cause", EscapeXml(difference.cause));
+  for (const auto& [label, line] : ExplanationLines(verdict)) {
+    item(EscapeXml(label), EscapeXml(line));
+  }
   html += "</dl>\n";
   if (!difference.next_command.empty()) html += CommandHtml(difference.next_command);
   return SectionHtml("difference", "First difference", html);

@@ -127,7 +127,11 @@ Equality EqualityOf(const Verdict& verdict, std::int64_t seq) {
   if (!verdict.comparison) {
     const auto& difference = verdict.first_difference;
     if (difference && difference->seq == seq) return Equality::kOrigin;
-    return seq < verdict.counts.subnets_reexecuted ? Equality::kEqual : Equality::kNotCompared;
+    // Of a part that was drawn, the number that was equal does not tell which.
+    const bool in_order =
+        verdict.reexecuted && verdict.coverage.executed == verdict.coverage.recorded;
+    return in_order && seq < verdict.counts.subnets_reexecuted ? Equality::kEqual
+                                                               : Equality::kNotCompared;
   }
   const Comparison& comparison = *verdict.comparison;
   for (const SeqRange& range : comparison.tainted) {

@@ -80,6 +80,7 @@ TEST(EqualityOf, FollowsTheVerdict) {
   EXPECT_EQ(EqualityOf(many, 1), Equality::kEqual);
   EXPECT_EQ(EqualityOf(many, 4), Equality::kNotCompared);
   EXPECT_EQ(EqualityOf(EqualVerdict(), 299), Equality::kEqual);
+  EXPECT_EQ(EqualityOf(DrawnVerdict(), 0), Equality::kNotCompared);
   EXPECT_EQ(EqualityOf(IntactVerdict(), 0), Equality::kNotCompared);
   EXPECT_EQ(EqualityOf(DifferentVerdict(), 12), Equality::kOrigin);
 }

@@ -48,6 +48,15 @@ TEST(RenderHtml, SaysTheVerdictWithoutScripts) {
   }
 }
 
+TEST(RenderHtml, SaysWhatADrawIsWorthAndWhichTensorDiffers) {
+  const SyntheticReader record({});
+  const auto visible = [&](const Verdict& verdict) {
+    return VisibleHtml(RenderHtml(verdict, record, nullptr, "0"));
+  };
+  EXPECT_THAT(visible(DrawnVerdict()), HasSubstr("Had 5.4 % of the subnets been faulty"));
+  EXPECT_THAT(visible(ExplainedVerdict()), HasSubstr("gradient of weight"));
+}
+
 TEST(RenderHtml, HasAChartForEverythingThatThereIs) {
   const SyntheticReader record({});
   const SyntheticReader reference({.stages = 2});
