@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/show_files.h"
 #include "cli/show_views.h"
 #include "store/reader.h"
 #include "supernet/spec_limits.h"
@@ -17,6 +18,8 @@ struct ShowOptions {
   std::optional<std::int64_t> subnet;
   std::optional<std::string> layer;
   std::string format = "text";
+  std::filesystem::path html;
+  std::filesystem::path trace;
 };
 
 constexpr const char* kFooter =
@@ -27,7 +30,8 @@ constexpr const char* kFooter =
     "  verbatim show run.db\n"
     "  verbatim show run.db --subnet 12\n"
     "  verbatim show run.db --layer block3.1\n"
-    "  verbatim show run.db --format json";
+    "  verbatim show run.db --format json\n"
+    "  verbatim show run.db --html run.html --trace run.trace.json";
 
 Result<std::string> Render(const RecordReader& reader, const ShowOptions& options) {
   const std::string record = options.record.string();
@@ -39,6 +43,9 @@ Result<std::string> Render(const RecordReader& reader, const ShowOptions& option
 
 Result<int> Show(const ShowOptions& options) {
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
+  if (!options.html.empty()) RETURN_IF_ERROR(ShowHtml(*reader, options.record, options.html));
+  if (!options.trace.empty()) RETURN_IF_ERROR(ShowTrace(*reader, options.record, options.trace));
+  if (!options.html.empty() || !options.trace.empty()) return 0;
   ASSIGN_OR_RETURN(const std::string text, Render(*reader, options));
   RETURN_IF_ERROR(WriteToStdout(text));
   return 0;
@@ -60,11 +67,25 @@ void AddShowCommand(CLI::App& app, Invocation& invocation) {
                        "Shows one subnet: choices, samples, loss, accesses. Example: --subnet 12")
           ->type_name("K")
           ->check(WholeNumber(0, kMaxSubnets - 1));
+  CLI::Option* layer =
+      command
+          ->add_option("--layer", options->layer,
+                       "Shows one layer's versions, by name or id. Example: --layer block3.1")
+          ->type_name("NAME|ID")
+          ->excludes(subnet);
   command
-      ->add_option("--layer", options->layer,
-                   "Shows one layer's versions, by name or id. Example: --layer block3.1")
-      ->type_name("NAME|ID")
-      ->excludes(subnet);
+      ->add_option("--html", options->html,
+                   "Writes the record, examined, as a page with charts. Example: --html run.html")
+      ->type_name("FILE")
+      ->excludes(subnet)
+      ->excludes(layer);
+  command
+      ->add_option("--trace", options->trace,
+                   "Writes what the stages did as a trace for ui.perfetto.dev. Example: --trace "
+                   "run.trace.json")
+      ->type_name("FILE")
+      ->excludes(subnet)
+      ->excludes(layer);
   AddFormatOption(*command, options->format);
   command->callback(
       [options, &invocation] { invocation.action = [options] { return Show(*options); }; });

@@ -119,5 +119,38 @@ TEST_F(ShowCommand, RefusesWhatTheRecordDoesNotHold) {
   EXPECT_THAT(layer.err, HasSubstr("did you mean \"block0."));
 }
 
+TEST_F(ShowCommand, WritesAPageAndATrace) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets[0].activities = {{0, 0, Phase::kForward, 10, 20}};
+  const std::string record = WriteRecord(sample);
+  const CommandResult result =
+      Run({"show", record, "--html", Path("run.html"), "--trace", Path("run.json")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(ReadFile(Path("run.html")), HasSubstr("<strong>intact</strong>"));
+  const auto trace = nlohmann::json::parse(ReadFile(Path("run.json")));
+  EXPECT_EQ(trace["traceEvents"].back()["name"], "forward 0");
+}
+
+TEST_F(ShowCommand, WritesAPageOfADamagedRecord) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets.pop_back();
+  EXPECT_EQ(Run({"show", WriteRecord(sample), "--html", Path("run.html")}).exit_code, 0);
+  EXPECT_THAT(ReadFile(Path("run.html")), HasSubstr("<strong>damaged</strong>"));
+}
+
+TEST_F(ShowCommand, WritesOverNoRecordAndIntoNoFolder) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const std::string before = ReadFile(record);
+  for (const char* option : {"--html", "--trace"}) {
+    EXPECT_EQ(Run({"show", record, option, record}).exit_code, 2);
+    const CommandResult unwritable = Run({"show", record, option, Path("none/file")});
+    EXPECT_EQ(unwritable.exit_code, 4);
+    EXPECT_THAT(unwritable.err, HasSubstr("none/file cannot be written"));
+    EXPECT_EQ(Run({"show", record, option, Path("file"), "--subnet", "1"}).exit_code, 2);
+  }
+  EXPECT_EQ(ReadFile(record), before);
+}
+
 }  // namespace
 }  // namespace verbatim
