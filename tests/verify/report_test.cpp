@@ -63,14 +63,18 @@ TEST(Summary, SaysWhatWasProvedAndNoMore) {
   EXPECT_EQ(Summary(Sound()), "300 subnets, 4,200 accesses: intact and causal (not re-executed)");
   EXPECT_EQ(Summary(Equal()), "300 subnets, 4,200 accesses: equal to the sequential reference");
   Verdict part = Equal();
-  part.counts.subnets_reexecuted = 50;
+  part.counts.subnets_reexecuted = part.coverage.executed = 50;
+  part.coverage.description = "the first 50 of 300 subnets";
   EXPECT_EQ(Summary(part),
-            "300 subnets, 4,200 accesses: intact and causal, the first 50 equal to the sequential "
-            "reference");
+            "300 subnets, 4,200 accesses: intact and causal, re-executed the first 50 of 300 "
+            "subnets: equal to the sequential reference");
+  Verdict layout = Equal();
+  layout.coverage.stages = 3;
+  EXPECT_EQ(Summary(layout), "300 subnets, 4,200 accesses: equal to a replay on 3 stages");
   Verdict gap = Equal();  // re-executed up to a gap in the record
   gap.counts.subnets_audited = 50;
-  gap.counts.subnets_reexecuted = 50;
-  EXPECT_THAT(Summary(gap), ::testing::HasSubstr("the first 50 equal"));
+  gap.counts.subnets_reexecuted = gap.coverage.executed = 50;
+  EXPECT_THAT(Summary(gap), ::testing::HasSubstr("intact and causal, re-executed"));
   EXPECT_THAT(RenderJson(gap, "0"), ::testing::HasSubstr("\"verdict\": \"intact\""));
   Verdict losses = Equal();
   losses.run.record_level = "losses";
@@ -146,8 +150,9 @@ TEST(RenderJson, HasTheDocumentedFieldsInOrder) {
   std::vector<std::string> keys;
   for (const auto& item : json.items()) keys.push_back(item.key());
   EXPECT_THAT(keys, testing::ElementsAre("format", "version", "tool_version", "record", "verdict",
-                                         "exit_code", "summary", "run", "counts",
-                                         "environment_differences", "checks", "first_difference"));
+                                         "exit_code", "summary", "run", "counts", "coverage",
+                                         "environment_differences", "checks", "first_difference",
+                                         "explanation"));
   EXPECT_EQ(json["first_difference"].dump(),
             R"({"class":"schedule","subnet":12,"layer":8,"layer_name":"block3.1",)"
             R"("phase":"forward","what":"version read","recorded":"version 7",)"
