@@ -6,8 +6,14 @@ import unittest
 from harness import (SUBNETS, EndToEndTest, content_digest, copy_record, query, recorded, run)
 
 LAYOUT = ("--stages", "3")
-# Frozen ends, so that cones are thinner than prefixes.
-FROZEN = {"supernet.stem.trainable": False, "supernet.head.trainable": False}
+# Frozen ends, and many candidates of few blocks, so that cones are thinner than prefixes.
+THIN_CONES = {
+    "supernet.stem.trainable": False,
+    "supernet.head.trainable": False,
+    "supernet.blocks.0.repeat": 2,
+    "supernet.blocks.0.candidates": [{"op": op, "kernel": kernel} for op in
+                                     ("conv", "separable_conv") for kernel in (1, 3, 5, 7)],
+}
 
 
 class Replay(EndToEndTest):
@@ -37,7 +43,7 @@ class Replay(EndToEndTest):
         self.verify(copy)
 
     def test_a_cone_executes_only_the_cone(self):
-        record = self.train("--stages", "2", spec=self.write_spec(FROZEN))
+        record = self.train("--stages", "2", spec=self.write_spec(THIN_CONES))
         whole = self.replay(record, "--format", "json").json()
         self.assertEqual(whole["coverage"]["subnets_executed"], SUBNETS)
         self.assertEqual(whole["verdict"], "equal")
