@@ -274,6 +274,10 @@ std::string NextCommandsHtml(const Verdict& verdict) {
   if (verdict.kind == VerdictKind::kVerify && !verdict.reexecuted && !verdict.damaged) {
     html += CommandHtml(fmt::format("verbatim verify {} --reexecute all", record));
   }
+  if (verdict.damaged && verdict.first_damaged_subnet) {
+    html += CommandHtml(
+        fmt::format("verbatim show {} --subnet {}", record, *verdict.first_damaged_subnet));
+  }
   html += CommandHtml(fmt::format("verbatim show {} --trace trace.json", record));
   return SectionHtml("next", "Next", html);
 }
