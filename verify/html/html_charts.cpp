@@ -180,7 +180,7 @@ std::string EqualityMapHtml(const Verdict& verdict, const ReportData& data) {
                  Legend({{"equal", "equal"},
                          {"tainted", "tainted, hatched"},
                          {"origin", "origin ×"},
-                         {"not-compared", "not compared"}}),
+                         {"not-compared", "nothing to compare"}}),
                  caption, LayersTable(comparison));
   return SectionHtml("map", "Equality", figure + OriginsHtml(verdict));
 }

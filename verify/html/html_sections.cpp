@@ -20,6 +20,15 @@ std::string OtherSide(const Verdict& verdict) {
   return verdict.reexecuted ? "re-execution, here" : "here";
 }
 
+/// What a difference's two values are called: of two records, neither is the expected one.
+const char* RecordedTerm(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::kDiff ? "record" : "recorded";
+}
+
+const char* ExpectedTerm(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::kDiff ? "reference" : "expected";
+}
+
 const char* VerdictSign(const Verdict& verdict) {
   if (verdict.damaged) return "!";
   if (verdict.first_difference) return "≠";
@@ -182,7 +191,6 @@ std::string VerdictHtml(const Verdict& verdict) {
 std::string FirstDifferenceHtml(const Verdict& verdict) {
   if (!verdict.first_difference) return "";
   const Difference& difference = *verdict.first_difference;
-  const bool of_records = verdict.kind == VerdictKind::kDiff;
   std::string html =
       fmt::format("<p class=\"place\">{} <span class=\"class\">{}</span></p>\n<dl>\n",
                   EscapeXml(PlaceText(difference)), ToString(difference.kind));
@@ -190,8 +198,8 @@ std::string FirstDifferenceHtml(const Verdict& verdict) {
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", term, value_html);
   };
   item("what", EscapeXml(difference.what));
-  item(of_records ? "record" : "recorded", CodeHtml(difference.recorded));
-  item(of_records ? "reference" : "expected", CodeHtml(difference.expected));
+  item(RecordedTerm(verdict), CodeHtml(difference.recorded));
+  item(ExpectedTerm(verdict), CodeHtml(difference.expected));
   item("cause", EscapeXml(difference.cause));
   for (const auto& [label, line] : ExplanationLines(verdict)) {
     item(EscapeXml(label), EscapeXml(line));
@@ -255,7 +263,8 @@ std::string OriginsHtml(const Verdict& verdict) {
   const Comparison& comparison = *verdict.comparison;
   std::string html =
       TableHtml("Origins: differences whose inputs were all equal",
-                {"place", "class", "what", "record", "reference"}, OriginRows(comparison));
+                {"place", "class", "what", RecordedTerm(verdict), ExpectedTerm(verdict)},
+                OriginRows(comparison));
   const std::int64_t more = comparison.origin_count - std::ssize(comparison.origins);
   if (more > 0) html += fmt::format("<p>and {} more origins</p>\n", FormatCount(more));
   if (comparison.tainted_count > 0) {
