@@ -1,5 +1,10 @@
 #include "cli/render_verdict.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/output.h"
 #include "cli/version.h"
 #include "verify/html/render_html.h"
 #include "verify/report.h"
@@ -7,6 +12,24 @@
 #include "verify/report_markdown.h"
 
 namespace verbatim {
+namespace {
+
+/// Empty where the name ends in nothing known.
+std::string FormatOf(const std::filesystem::path& file) {
+  const std::string ending = file.extension().string();
+  if (ending == ".txt") return "text";
+  if (ending == ".json") return "json";
+  if (ending == ".xml") return "junit";
+  if (ending == ".md") return "markdown";
+  return ending == ".html" ? "html" : "";
+}
+
+std::string ReportProblem(const std::string& file) {
+  if (!FormatOf(file).empty()) return "";
+  return fmt::format("'{}' ends in none of .txt, .json, .xml, .md and .html", file);
+}
+
+}  // namespace
 
 void AddVerdictFormatOption(CLI::App& command, std::string& format) {
   command
@@ -16,6 +39,25 @@ void AddVerdictFormatOption(CLI::App& command, std::string& format) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json", "junit", "markdown", "html"}))
       ->capture_default_str();
+}
+
+void AddFurtherReportsOption(CLI::App& command, std::vector<std::string>& files) {
+  command
+      .add_option("--also", files,
+                  "Writes the report to a file besides, in the format that its name ends in: .txt, "
+                  ".json, .xml (junit), .md or .html. May be given several times. Example: --also "
+                  "verdict.xml --also verdict.html")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(ReportProblem, ""));
+}
+
+Status WriteFurtherReports(const std::vector<std::string>& files, const Verdict& verdict,
+                           const RecordReader& record, const RecordReader* reference) {
+  for (const std::string& file : files) {
+    RETURN_IF_ERROR(WriteResult(RenderVerdict(FormatOf(file), verdict, record, reference), file));
+  }
+  return {};
 }
 
 std::string RenderVerdict(const std::string& format, const Verdict& verdict,

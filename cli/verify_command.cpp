@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/explaining.h"
@@ -28,6 +29,7 @@ struct VerifyOptions {
   bool explain = false;
   std::string format = "text";
   fs::path output;
+  std::vector<std::string> also;  ///< further reports
 };
 
 constexpr const char* kFooter =
@@ -45,7 +47,8 @@ constexpr const char* kFooter =
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim verify run.db --reexecute 50 --draw-seed 7 --data /data/digits\n"
     "  verbatim verify run.db --format json -o verdict.json\n"
-    "  verbatim verify run.db --format markdown >> $GITHUB_STEP_SUMMARY";
+    "  verbatim verify run.db --format markdown >> $GITHUB_STEP_SUMMARY\n"
+    "  verbatim verify run.db --reexecute 50 --also verdict.xml --also verdict.html";
 
 /// "all" is the largest number.
 std::optional<std::int64_t> ParseCount(const std::string& text) {
@@ -61,9 +64,12 @@ std::string CountProblem(const std::string& text) {
 }
 
 Status CheckPaths(const VerifyOptions& options) {
-  if (!options.output.empty() && IsPartOfRecord(options.output, options.request.record)) {
+  std::vector<fs::path> files(options.also.begin(), options.also.end());
+  if (!options.output.empty()) files.push_back(options.output);
+  for (const fs::path& file : files) {
+    if (!IsPartOfRecord(file, options.request.record)) continue;
     return UsageError(
-        fmt::format("-o {} is the record itself, or a part of it", options.output.string()),
+        fmt::format("the report {} is the record itself, or a part of it", file.string()),
         "Name another file for the report.");
   }
   return CheckDataFolder(options.request.data);
@@ -99,6 +105,7 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   }
   RETURN_IF_ERROR(
       WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.output));
+  RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, nullptr));
   return verdict.exit_code();
 }
 
@@ -132,6 +139,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
                    "Writes the report to a file instead of standard output. Example: -o "
                    "verdict.txt")
       ->type_name("FILE");
+  AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return Verify(*options, invocation); };
   });

@@ -39,6 +39,39 @@ TEST_F(VerifyCommand, FindsDamage) {
   EXPECT_THAT(result.out, EndsWith("the record is damaged\n"));
 }
 
+TEST_F(VerifyCommand, WritesFurtherReportsInTheFormatOfTheirNames) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const struct {
+    const char* name;
+    const char* begin;
+  } files[] = {{"a.txt", "Record "},
+               {"a.json", "{"},
+               {"a.xml", "<?xml"},
+               {"a.md", "#"},
+               {"a.html", "<!doctype html>"}};
+  std::vector<std::string> arguments{"verify", record};
+  for (const auto& [name, begin] : files) arguments.insert(arguments.end(), {"--also", Path(name)});
+  const CommandResult result = Run(arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, Run({"verify", record}).out);
+  for (const auto& [name, begin] : files) {
+    EXPECT_THAT(ReadFile(Path(name)), testing::StartsWith(begin)) << name;
+  }
+  EXPECT_EQ(ReadFile(Path("a.txt")), result.out);
+}
+
+TEST_F(VerifyCommand, RefusesFurtherReportsThatItCannotWrite) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const CommandResult unknown = Run({"verify", record, "--also", Path("a.pdf")});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("a.pdf' ends in none of .txt"));
+  EXPECT_EQ(Run({"verify", record, "--also", Path("none/a.txt")}).exit_code, 4);
+  std::filesystem::create_symlink(record, Path("link.txt"));
+  const CommandResult itself = Run({"verify", record, "--also", Path("link.txt")});
+  EXPECT_EQ(itself.exit_code, 2);
+  EXPECT_THAT(itself.err, HasSubstr("is the record itself"));
+}
+
 TEST_F(VerifyCommand, RefusesWhatIsNoRecord) {
   for (const std::string& path : {Path("none.db"), WriteFile("text.db", "no database")}) {
     const CommandResult result = Run({"verify", path});
