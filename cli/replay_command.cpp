@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/explaining.h"
@@ -25,6 +26,7 @@ struct ReplayOptions {
   bool explain = false;
   std::string format = "text";
   fs::path report;
+  std::vector<std::string> also;
 };
 
 constexpr const char* kFooter =
@@ -88,6 +90,7 @@ Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
   }
   RETURN_IF_ERROR(
       WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.report));
+  RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, nullptr));
   return verdict.exit_code();
 }
 
@@ -179,6 +182,7 @@ void AddReplayCommand(CLI::App& app, Invocation& invocation) {
                    "Writes the report to a file instead of standard output. Example: --report "
                    "replay.txt")
       ->type_name("FILE");
+  AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return Replay(*options, invocation); };
   });

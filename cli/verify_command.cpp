@@ -13,9 +13,11 @@
 #include "cli/explaining.h"
 #include "cli/forward.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
 #include "store/reader.h"
+#include "verify/against.h"
 
 namespace verbatim {
 namespace {
@@ -27,6 +29,7 @@ struct VerifyOptions {
   std::string reexecute;                   ///< "all", a number, or empty
   std::optional<std::uint64_t> draw_seed;  ///< the spec's seed where absent
   bool explain = false;
+  fs::path against;  ///< a recorded reference; empty: none
   std::string format = "text";
   fs::path output;
   std::vector<std::string> also;  ///< further reports
@@ -46,6 +49,7 @@ constexpr const char* kFooter =
     "  verbatim verify run.db\n"
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim verify run.db --reexecute 50 --draw-seed 7 --data /data/digits\n"
+    "  verbatim verify run.db --against reference.db --also report.html\n"
     "  verbatim verify run.db --format json -o verdict.json\n"
     "  verbatim verify run.db --format markdown >> $GITHUB_STEP_SUMMARY\n"
     "  verbatim verify run.db --reexecute 50 --also verdict.xml --also verdict.html";
@@ -72,6 +76,11 @@ Status CheckPaths(const VerifyOptions& options) {
         fmt::format("the report {} is the record itself, or a part of it", file.string()),
         "Name another file for the report.");
   }
+  std::error_code error;
+  if (fs::equivalent(options.against, options.request.record, error)) {
+    return UsageError(fmt::format("--against {} is the record itself", options.against.string()),
+                      "Name the record of another run.");
+  }
   return CheckDataFolder(options.request.data);
 }
 
@@ -87,6 +96,10 @@ Result<ReplaySelection> SelectionOf(const VerifyOptions& options, const RunInfo&
 Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckPaths(options));
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
+  std::unique_ptr<RecordReader> reference;
+  if (!options.against.empty()) {
+    ASSIGN_OR_RETURN(reference, RecordReader::Open(options.against));
+  }
   const bool reexecute = !options.reexecute.empty();
   if (reexecute) {
     const auto numerics = RecordedNumerics(*reader);
@@ -103,9 +116,16 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
       ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
     }
   }
-  RETURN_IF_ERROR(
-      WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.output));
-  RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, nullptr));
+  if (reference && !verdict.damaged) {
+    ProgressBar progress("comparing", reader->SubnetCount().value_or(0), false,
+                         invocation.no_color);
+    RETURN_IF_ERROR(CompareAgainst(
+        *reader, *reference, options.against.string(),
+        [&](std::int64_t done) { progress.Update(done); }, verdict));
+  }
+  RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *reader, reference.get()),
+                              options.output));
+  RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, reference.get()));
   return verdict.exit_code();
 }
 
@@ -133,6 +153,10 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->needs(reexecute);
   AddReexecutionOptions(*command, options->request);
   AddExplainOption(*command, options->explain)->needs(reexecute);
+  command
+      ->add_option("--against", options->against,
+                   "Compares with a recorded reference as well. Example: --against reference.db")
+      ->type_name("REF.db");
   AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,

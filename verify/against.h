@@ -1,0 +1,26 @@
+// Compares a record with a recorded reference, as one more check of its verification.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "store/reader.h"
+#include "verify/verdict.h"
+
+namespace verbatim {
+
+/// Name of the check.
+inline constexpr const char* kCheckReference = "reference";
+
+/// Adds the check "reference" to a verdict that is not damaged: every subnet that both records have
+/// is compared (verify/diff.h). The verdict gets the comparison, the differences of specs, layouts
+/// and environments (the latter unless a re-execution has given its own), and, where it is the
+/// earlier one, the first difference. The paths are as typed. BadInput where the reference itself
+/// is damaged.
+Status CompareAgainst(const RecordReader& reader, const RecordReader& reference,
+                      const std::string& reference_path,
+                      const std::function<void(std::int64_t)>& progress, Verdict& verdict);
+
+}  // namespace verbatim
