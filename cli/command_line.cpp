@@ -35,6 +35,7 @@ constexpr const char* kFooter =
     "  verbatim check digits.json\n"
     "  verbatim train digits.json -o run.db --stages 4\n"
     "  verbatim verify run.db\n"
+    "  verbatim diff monday.db tuesday.db\n"
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim replay run.db --stages 8\n"
     "  verbatim show run.db --subnet 12\n"
@@ -66,6 +67,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddTrainCommand(app, invocation);
   AddVerifyCommand(app, invocation);
   AddReplayCommand(app, invocation);
+  AddDiffCommand(app, invocation);
   AddShowCommand(app, invocation);
   AddDoctorCommand(app, invocation);
 }

@@ -2,54 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
+#include "verify/blame.h"
 #include "verify/environment_comparison.h"
 #include "verify/examine.h"
 #include "verify/report.h"
-#include "verify/stream_check.h"
+#include "verify/run_difference.h"
 #include "verify/text.h"
 
 namespace verbatim {
-namespace {
-
-/// Where two sides lay out other layers; initial weights apart.
-std::optional<Difference> CompareLayout(const std::vector<LayerRow>& recorded,
-                                        const std::vector<LayerRow>& here) {
-  Difference difference;
-  difference.kind = DifferenceClass::kSpec;
-  for (std::size_t i = 0; i < std::min(recorded.size(), here.size()); ++i) {
-    LayerRow described = here[i];
-    described.initial_digest = recorded[i].initial_digest;
-    if (described == recorded[i]) continue;
-    difference.layer = recorded[i].layer;
-    difference.layer_name = recorded[i].name;
-    difference.what = "layer";
-    difference.recorded = fmt::format("{}: {}", recorded[i].name, recorded[i].op);
-    difference.expected = fmt::format("{}: {}", here[i].name, here[i].op);
-    difference.cause = "the recorded spec lays out another layer here";
-    return difference;
-  }
-  if (recorded.size() == here.size()) return std::nullopt;
-  difference.what = "layers";
-  difference.recorded = FormatCount(std::ssize(recorded), "layer", "layers");
-  difference.expected = FormatCount(std::ssize(here), "layer", "layers");
-  difference.cause = "the recorded spec lays out another number of layers";
-  return difference;
-}
-
-/// Whether a number that differs may be the doing of a later subnet that broke causality: while the
-/// two were in flight together it may have written what the earlier one was still using, such as
-/// running statistics, and versions are observed only once per access.
-bool MayFollowFrom(const Difference& violation, const Difference& difference,
-                   std::int64_t in_flight) {
-  return violation.kind == DifferenceClass::kSchedule && violation.seq && difference.seq &&
-         difference.kind == DifferenceClass::kComputation &&
-         *violation.seq - *difference.seq <= in_flight;
-}
-
-}  // namespace
 
 Result<Comparator> Comparator::Create(const RecordReader& reader, std::string record,
                                       Options options) {
@@ -73,27 +35,8 @@ bool Comparator::OnEnvironment(const std::vector<EnvironmentRow>& environment) {
   return status_.has_value();
 }
 
-std::string Comparator::EnvironmentCause() const {
-  std::string keys;
-  for (const EnvironmentDifference& difference : environment_differences_) {
-    if (!difference.numeric) continue;
-    keys += (keys.empty() ? "" : ", ") + difference.key;
-  }
-  return keys;
-}
-
 void Comparator::Report(Difference difference) {
-  const bool may_be_environment = difference.kind == DifferenceClass::kComputation ||
-                                  difference.kind == DifferenceClass::kInitialWeights ||
-                                  difference.kind == DifferenceClass::kBatchBytes;
-  const std::string environment = EnvironmentCause();
-  if (may_be_environment && difference.what != "data set" && !environment.empty()) {
-    difference.kind = DifferenceClass::kEnvironment;
-    difference.cause = fmt::format(
-        "the numeric environments differ ({}), so this says nothing of the run itself; "
-        "{}",
-        environment, difference.cause);
-  }
+  BlameEnvironment(environment_differences_, difference);
   if (difference.next_command.empty()) {
     const bool may_be_explained =
         difference.kind == DifferenceClass::kComputation && difference.seq;
@@ -111,20 +54,16 @@ void Comparator::Report(Difference difference) {
 }
 
 void Comparator::OnDataset(const Digest& dataset) {
-  if (difference_ || dataset == run_.dataset_digest) return;
-  Difference difference;
-  difference.kind = DifferenceClass::kBatchBytes;
-  difference.what = "data set";
-  difference.recorded = ToShortHex(run_.dataset_digest);
-  difference.expected = ToShortHex(dataset);
-  difference.cause = "the data set found now is not the one that was trained on";
-  difference.next_command =
+  auto difference = CompareDataSets(run_.dataset_digest, dataset);
+  if (difference_ || !difference) return;
+  difference->cause = "the data set found now is not the one that was trained on";
+  difference->next_command =
       fmt::format("verbatim verify {} --reexecute all --data FOLDER", ShellWord(record_));
-  Report(std::move(difference));
+  Report(*std::move(difference));
 }
 
 void Comparator::OnLayers(const std::vector<LayerRow>& layers) {
-  auto difference = CompareLayout(table_->layers(), layers);
+  auto difference = CompareLayouts(table_->layers(), layers);
   is_comparable_ = !difference;
   if (is_comparable_) difference = comparison_->VisitLayers(layers);
   if (difference && !difference_) Report(*std::move(difference));
@@ -152,39 +91,15 @@ void Comparator::OnEvaluations(const std::vector<EvaluationRow>& evaluations) {
     status_ = tl::unexpected(recorded.error());
     return;
   }
-  const auto [left, right] =
-      std::mismatch(recorded->begin(), recorded->end(), evaluations.begin(), evaluations.end());
-  evaluations_equal_ = left == recorded->end() && right == evaluations.end();
-  if (evaluations_equal_) return;
-  Difference difference;
-  difference.after_last = true;
-  difference.phase = Phase::kForward;
-  difference.what = fmt::format("evaluation {}", left - recorded->begin());
-  const auto text = [](const std::vector<EvaluationRow>& rows, auto at) {
-    return at == rows.end() ? FormatCount(std::ssize(rows), "evaluation", "evaluations")
-                            : fmt::format("{} of {} correct", at->correct, at->total);
-  };
-  difference.recorded = text(*recorded, left);
-  difference.expected = text(evaluations, right);
-  const bool both = left != recorded->end() && right != evaluations.end();
-  if (both && left->choices == right->choices) {
-    difference.cause = "all recorded subnets were equal, the evaluation with their weights is not";
-  } else {
-    difference.kind = DifferenceClass::kSpec;
-    difference.cause = "other subnets were evaluated than the recorded spec asks for";
-  }
-  Report(std::move(difference));
+  auto difference = CompareEvaluations(*recorded, evaluations);
+  evaluations_equal_ = !difference;
+  if (difference) Report(*std::move(difference));
 }
 
 void Comparator::AddFirst(Verdict& verdict) const {
   const std::optional<Difference> found = verdict.first_difference;
   verdict.first_difference = found && !IsEarlier(*difference_, *found) ? found : difference_;
-  Difference& first = *verdict.first_difference;
-  if (!found || !MayFollowFrom(*found, first, verdict.run.in_flight)) return;
-  first.kind = DifferenceClass::kSchedule;
-  first.cause =
-      fmt::format("subnets that were in flight together broke causality: {}", found->cause);
-  first.next_command = found->next_command;
+  BlameSchedule(found, verdict.run.in_flight, *verdict.first_difference);
 }
 
 void Comparator::AddTo(Verdict& verdict) {

@@ -61,7 +61,6 @@ class Comparator : public ReexecutionSink {
       : reader_(&reader), record_(std::move(record)), options_(std::move(options)) {}
 
   void Report(Difference difference);
-  std::string EnvironmentCause() const;
   void AddFirst(Verdict& verdict) const;
 
   const RecordReader* reader_;

@@ -27,11 +27,37 @@ std::string EqualText(const Verdict& verdict) {
              : fmt::format("equal to {}", reference);
 }
 
+/// "record B is damaged": that one check of each record failed says which.
+std::string DamagedText(const Verdict& verdict) {
+  std::string names;
+  for (const Check& check : verdict.checks) {
+    if (check.damage) names += (names.empty() ? "" : " and ") + check.name;
+  }
+  const bool is_one = names.find(" and ") == std::string::npos;
+  return fmt::format("{} {} damaged, so nothing was compared", names, is_one ? "is" : "are");
+}
+
+std::string DiffSummary(const Verdict& verdict) {
+  if (verdict.damaged) return DamagedText(verdict);
+  if (!verdict.comparison) return "the specs lay out other layers, so no subnet was compared";
+  const Comparison& comparison = *verdict.comparison;
+  const std::string compared =
+      SubnetsAndAccesses(comparison.subnets_compared, comparison.accesses_compared);
+  const std::string_view part = comparison.is_prefix ? " (a common beginning)" : "";
+  if (!verdict.first_difference) return fmt::format("{} compared{}: equal", compared, part);
+  return fmt::format("{} compared{}: not equal, first {}{} ({}); {}, {}", compared, part,
+                     verdict.first_difference->seq ? "at " : "",
+                     PlaceText(*verdict.first_difference), ToString(verdict.first_difference->kind),
+                     FormatCount(comparison.origin_count, "origin", "origins"),
+                     FormatCount(comparison.tainted_count, "tainted subnet", "tainted subnets"));
+}
+
 }  // namespace
 
 const char* VerdictWord(const Verdict& verdict) {
   if (verdict.damaged) return "damaged";
   if (verdict.first_difference) return "different";
+  if (verdict.kind == VerdictKind::kDiff) return "equal";
   const Counts& counts = verdict.counts;
   const bool whole = counts.subnets_reexecuted > 0 && counts.subnets_reexecuted == counts.subnets;
   return whole ? "equal" : "intact";
@@ -80,6 +106,7 @@ std::string IncompleteText(const RunInfo& run, std::int64_t subnets) {
 }
 
 std::string Summary(const Verdict& verdict) {
+  if (verdict.kind == VerdictKind::kDiff) return DiffSummary(verdict);
   const Counts& counts = verdict.counts;
   if (verdict.damaged) return "the record is damaged";
   if (verdict.first_difference) {

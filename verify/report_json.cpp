@@ -127,6 +127,53 @@ Json EnvironmentJson(const std::vector<EnvironmentDifference>& differences) {
   return list;
 }
 
+Json SettingsJson(const std::vector<SettingDifference>& settings) {
+  Json list = Json::array();
+  for (const SettingDifference& setting : settings) {
+    list.push_back({{"key", setting.key}, {"a", setting.a}, {"b", setting.b}});
+  }
+  return list;
+}
+
+const char* KindWord(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kVerify:
+      return "verify";
+    case VerdictKind::kReplay:
+      return "replay";
+    case VerdictKind::kDiff:
+      break;
+  }
+  return "diff";
+}
+
+Json ComparisonJson(const Comparison& comparison) {
+  Json json;
+  json["subnets_compared"] = comparison.subnets_compared;
+  json["is_prefix"] = comparison.is_prefix;
+  json["subnets_equal"] = comparison.subnets_equal;
+  json["accesses_compared"] = comparison.accesses_compared;
+  json["accesses_different"] = comparison.accesses_different;
+  json["origin_count"] = comparison.origin_count;
+  json["origins"] = Json::array();
+  for (const Difference& origin : comparison.origins) {
+    json["origins"].push_back(DifferenceJson(origin));
+  }
+  json["tainted_count"] = comparison.tainted_count;
+  json["tainted"] = Json::array();
+  for (const SeqRange& range : comparison.tainted) {
+    json["tainted"].push_back({range.first, range.last});
+  }
+  json["layers"] = Json::array();
+  for (const LayerTaint& layer : comparison.layers) {
+    json["layers"].push_back({{"layer", layer.layer},
+                              {"layer_name", layer.name},
+                              {"first_subnet", layer.first_seq},
+                              {"accesses", layer.accesses}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string RenderJson(const Verdict& verdict, const std::string& tool_version) {
@@ -134,7 +181,9 @@ std::string RenderJson(const Verdict& verdict, const std::string& tool_version) 
   json["format"] = "verbatim-verdict";
   json["version"] = 1;
   json["tool_version"] = tool_version;
+  json["kind"] = KindWord(verdict.kind);
   json["record"] = verdict.record;
+  json["reference"] = verdict.reference.empty() ? Json(nullptr) : Json(verdict.reference);
   json["verdict"] = VerdictWord(verdict);
   json["exit_code"] = verdict.exit_code();
   json["summary"] = Summary(verdict);
@@ -142,9 +191,12 @@ std::string RenderJson(const Verdict& verdict, const std::string& tool_version) 
   json["counts"] = CountsJson(verdict.counts);
   json["coverage"] = verdict.reexecuted ? CoverageJson(verdict.coverage) : Json(nullptr);
   json["environment_differences"] = EnvironmentJson(verdict.environment_differences);
+  json["spec_differences"] = SettingsJson(verdict.spec_differences);
+  json["layout_differences"] = SettingsJson(verdict.layout_differences);
   json["checks"] = ChecksJson(verdict.checks);
   json["first_difference"] =
       verdict.first_difference ? DifferenceJson(*verdict.first_difference) : Json(nullptr);
+  json["comparison"] = verdict.comparison ? ComparisonJson(*verdict.comparison) : Json(nullptr);
   json["explanation"] = ExplanationJson(verdict);
   // Paths and messages may hold bytes that are no UTF-8; a report is written nevertheless.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -1,21 +1,44 @@
 #include <fmt/format.h>
 
-#include "verify/report.h"
+#include <algorithm>
+
+#include "verify/comparison_text.h"
 #include "verify/explanation_text.h"
+#include "verify/report.h"
 #include "verify/text.h"
 
 namespace verbatim {
 namespace {
 
+std::string ValueText(const std::string& value) {
+  return value.empty() ? "(none)" : value;
+}
+
 std::string EnvironmentText(const Verdict& verdict) {
   if (verdict.environment_differences.empty()) return "";
-  std::string text = "The environment is not the recorded one:\n";
+  const bool is_diff = verdict.kind == VerdictKind::kDiff;
+  std::string text =
+      is_diff ? "The environments differ:\n" : "The environment is not the recorded one:\n";
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
-    const auto value = [](const std::string& fact) { return fact.empty() ? "(none)" : fact; };
     text +=
-        fmt::format("  {}: recorded {}, here {}{}\n", difference.key, value(difference.recorded),
-                    value(difference.here), difference.numeric ? "" : " (changes no numbers)");
+        fmt::format("  {}: {} {}, {} {}{}\n", difference.key, is_diff ? "A" : "recorded",
+                    ValueText(difference.recorded), is_diff ? "B" : "here",
+                    ValueText(difference.here), difference.numeric ? "" : " (changes no numbers)");
   }
+  return text + "\n";
+}
+
+std::string SettingsText(const char* title, const std::vector<SettingDifference>& settings) {
+  if (settings.empty()) return "";
+  constexpr std::size_t kShown = 20;
+  std::string text = fmt::format("{}:\n", title);
+  const std::size_t shown = std::min(kShown, settings.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += fmt::format("  {}: A {}, B {}\n", settings[i].key, ValueText(settings[i].a),
+                        ValueText(settings[i].b));
+  }
+  const auto more = std::ssize(settings) - static_cast<std::int64_t>(shown);
+  if (more > 0) text += fmt::format("  and {} more\n", FormatCount(more));
   return text + "\n";
 }
 
@@ -33,16 +56,26 @@ std::string CheckText(const Check& check) {
   return text;
 }
 
-std::string DifferenceText(const Difference& difference) {
+std::string DifferenceText(const Verdict& verdict) {
+  const Difference& difference = *verdict.first_difference;
+  const bool is_diff = verdict.kind == VerdictKind::kDiff;
   return fmt::format(
       "\nFirst difference: {}, {}\n"
       "  what      {}\n"
-      "  recorded  {}\n"
-      "  expected  {}\n"
+      "  {:<8}  {}\n"
+      "  {:<8}  {}\n"
       "  cause     {}\n"
       "  next      {}\n",
-      PlaceText(difference), ToString(difference.kind), difference.what, difference.recorded,
-      difference.expected, difference.cause, difference.next_command);
+      PlaceText(difference), ToString(difference.kind), difference.what, is_diff ? "A" : "recorded",
+      difference.recorded, is_diff ? "B" : "expected", difference.expected, difference.cause,
+      difference.next_command);
+}
+
+std::string TitleText(const Verdict& verdict) {
+  const std::string name = verdict.spec_name.empty() ? "" : ": " + verdict.spec_name;
+  if (verdict.kind != VerdictKind::kDiff)
+    return fmt::format("Record {}{}\n\n", verdict.record, name);
+  return fmt::format("Record A {}, record B {}{}\n\n", verdict.record, verdict.reference, name);
 }
 
 std::string ExplanationText(const Verdict& verdict) {
@@ -56,15 +89,16 @@ std::string ExplanationText(const Verdict& verdict) {
 }  // namespace
 
 std::string RenderText(const Verdict& verdict) {
-  std::string text = fmt::format("Record {}{}{}\n\n", verdict.record,
-                                 verdict.spec_name.empty() ? "" : ": ", verdict.spec_name);
-  text += EnvironmentText(verdict);
+  std::string text = TitleText(verdict) + EnvironmentText(verdict);
+  text += SettingsText("The specs differ", verdict.spec_differences);
+  text += SettingsText("The layouts differ", verdict.layout_differences);
   for (const Check& check : verdict.checks) text += CheckText(check);
-  if (verdict.first_difference) text += DifferenceText(*verdict.first_difference);
+  if (verdict.first_difference) text += DifferenceText(verdict);
+  if (verdict.comparison) text += ComparisonText(*verdict.comparison);
   text += ExplanationText(verdict);
   text += "\n";
   const std::string incomplete = IncompleteText(verdict.run, verdict.counts.subnets);
-  if (!incomplete.empty() && !verdict.damaged) {
+  if (!incomplete.empty() && !verdict.damaged && verdict.kind != VerdictKind::kDiff) {
     const bool failed = verdict.run.status == RunStatus::kFailed;
     text += fmt::format("The run {}{}.\nThis verdict is about what is recorded.\n",
                         failed ? "" : "was ", incomplete);

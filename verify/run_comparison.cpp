@@ -1,13 +1,11 @@
 #include "verify/run_comparison.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "verify/run_difference.h"
 #include "verify/subnet_difference.h"
-#include "verify/text.h"
 
 namespace verbatim {
 namespace {
@@ -43,21 +41,10 @@ RunComparison::RunComparison(const LayerTable& table, std::int64_t subnets_expec
 
 std::optional<Difference> RunComparison::VisitLayers(const std::vector<LayerRow>& b) {
   VERBATIM_CHECK(last_seq_ < 0 && b.size() == table_.layers().size());
-  Finding finding;
-  std::int64_t count = 0;
-  for (const LayerRow& row : b) {
-    const LayerRow& ours = table_.layer(row.layer);
-    versions_.SetInitialWeights(row.layer, row.initial_digest);
-    if (row.initial_digest == ours.initial_digest) continue;
-    if (count++ == 0) finding = {Equality::kOrigin, InitialWeightsDifference(ours, row)};
-  }
-  if (count == 0) return std::nullopt;
-  if (count > 1) {
-    finding.difference->cause +=
-        fmt::format("; as do {}", FormatCount(count - 1, "other layer", "other layers"));
-  }
-  CountSubnet(last_seq_, finding);
-  return finding.difference;
+  for (const LayerRow& row : b) versions_.SetInitialWeights(row.layer, row.initial_digest);
+  auto difference = CompareInitialWeights(table_.layers(), b);
+  if (difference) CountSubnet(last_seq_, {Equality::kOrigin, difference});
+  return difference;
 }
 
 std::optional<Difference> RunComparison::Visit(const SubnetRow& a, const SubnetRow& b) {

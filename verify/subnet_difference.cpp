@@ -201,16 +201,6 @@ std::optional<Difference> CompareSubnetInputs(const LayerTable& table, const Sub
   return difference;
 }
 
-Difference InitialWeightsDifference(const LayerRow& recorded, const LayerRow& here) {
-  Difference difference = At(DifferenceClass::kInitialWeights, "initial weights");
-  difference.layer = recorded.layer;
-  difference.layer_name = recorded.name;
-  difference.recorded = ToShortHex(recorded.initial_digest);
-  difference.expected = ToShortHex(here.initial_digest);
-  difference.cause = "before the first subnet";
-  return difference;
-}
-
 std::optional<Difference> CompareSubnetRows(const LayerTable& table, const SubnetRow& recorded,
                                             const SubnetRow& here) {
   auto difference = CompareBeforeForward(table, recorded, here);

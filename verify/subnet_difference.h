@@ -20,7 +20,4 @@ std::optional<Difference> CompareSubnetRows(const LayerTable& table, const Subne
 std::optional<Difference> CompareSubnetInputs(const LayerTable& table, const SubnetRow& recorded,
                                               const SubnetRow& here);
 
-/// The difference between one layer's initial weights, which differ.
-Difference InitialWeightsDifference(const LayerRow& recorded, const LayerRow& here);
-
 }  // namespace verbatim

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/render_verdict.h"
+#include "store/reader.h"
+#include "verify/diff.h"
+
+namespace verbatim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DiffOptions {
+  fs::path a;
+  fs::path b;
+  std::string format = "text";
+  fs::path output;
+};
+
+constexpr const char* kFooter =
+    "Compares two records of one spec, or of specs that lay out the same layers: environments,\n"
+    "specs and layouts first, then every subnet that both have. Of the differences it says which\n"
+    "are origins (all their inputs were equal) and which are tainted (they follow from others).\n"
+    "\n"
+    "Exit code 0: equal in everything that both hold; 1: a difference; 3: a record is damaged.\n"
+    "\n"
+    "Examples:\n"
+    "  verbatim diff monday.db tuesday.db\n"
+    "  verbatim diff monday.db tuesday.db --format json -o difference.json\n"
+    "  verbatim diff monday.db tuesday.db --format html -o difference.html";
+
+Status CheckPaths(const DiffOptions& options) {
+  std::error_code error;
+  if (fs::equivalent(options.a, options.b, error)) {
+    return UsageError(
+        fmt::format("{} and {} are the same file", options.a.string(), options.b.string()),
+        "Name two records.");
+  }
+  for (const fs::path& record : {options.a, options.b}) {
+    if (!options.output.empty() && IsPartOfRecord(options.output, record)) {
+      return UsageError(
+          fmt::format("-o {} is one of the records, or a part of it", options.output.string()),
+          "Name another file for the report.");
+    }
+  }
+  return {};
+}
+
+Result<int> Diff(const DiffOptions& options, const Invocation& invocation) {
+  RETURN_IF_ERROR(CheckPaths(options));
+  ASSIGN_OR_RETURN(const auto a, RecordReader::Open(options.a));
+  ASSIGN_OR_RETURN(const auto b, RecordReader::Open(options.b));
+  const std::int64_t subnets = std::max(a->SubnetCount().value_or(0), b->SubnetCount().value_or(0));
+  Verdict verdict;
+  {
+    ProgressBar progress("comparing", subnets, false, invocation.no_color);
+    ASSIGN_OR_RETURN(verdict, CompareRecords(*a, options.a.string(), *b, options.b.string(),
+                                             [&](std::int64_t done) { progress.Update(done); }));
+  }
+  RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *a, b.get()), options.output));
+  return verdict.exit_code();
+}
+
+}  // namespace
+
+void AddDiffCommand(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<DiffOptions>();
+  CLI::App* command = app.add_subcommand("diff", "Compares two records to the last subnet");
+  command->footer(kFooter);
+  command->add_option("a", options->a, "Record A. Example: monday.db")
+      ->required()
+      ->type_name("A.db");
+  command->add_option("b", options->b, "Record B. Example: tuesday.db")
+      ->required()
+      ->type_name("B.db");
+  AddVerdictFormatOption(*command, options->format);
+  command
+      ->add_option("-o,--output", options->output,
+                   "Writes the report to a file instead of standard output. Example: -o "
+                   "difference.txt")
+      ->type_name("FILE");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return Diff(*options, invocation); };
+  });
+}
+
+}  // namespace verbatim
