@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/explaining.h"
+#include "cli/forward.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/reexecution.h"
 #include "cli/render_verdict.h"
 #include "store/reader.h"
 #include "verify/diff.h"
@@ -21,8 +26,11 @@ namespace fs = std::filesystem;
 struct DiffOptions {
   fs::path a;
   fs::path b;
+  bool explain = false;
+  std::optional<fs::path> data;
   std::string format = "text";
   fs::path output;
+  std::vector<std::string> also;
 };
 
 constexpr const char* kFooter =
@@ -34,6 +42,7 @@ constexpr const char* kFooter =
     "\n"
     "Examples:\n"
     "  verbatim diff monday.db tuesday.db\n"
+    "  verbatim diff monday.db tuesday.db --explain\n"
     "  verbatim diff monday.db tuesday.db --format json -o difference.json\n"
     "  verbatim diff monday.db tuesday.db --format html -o difference.html";
 
@@ -54,10 +63,28 @@ Status CheckPaths(const DiffOptions& options) {
   return {};
 }
 
+/// --explain computes on tensors. One process can have one numeric profile only.
+Status BecomeEngine(const RecordReader& a, const RecordReader& b, const Invocation& invocation) {
+  const auto of_a = RecordedNumerics(a);
+  const auto of_b = RecordedNumerics(b);
+  if (!of_a || !of_b) return {};
+  if (of_a != of_b) {
+    return UsageError(fmt::format("--explain: A has the numeric profile {}, B has {}",
+                                  ToString(*of_a), ToString(*of_b)),
+                      "One process computes under one profile: explain each with verbatim replay.");
+  }
+  if (!NeedsForward(invocation, *of_a)) return {};
+  return tl::unexpected(ForwardToEngine(invocation.argv, *of_a));
+}
+
 Result<int> Diff(const DiffOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckPaths(options));
   ASSIGN_OR_RETURN(const auto a, RecordReader::Open(options.a));
   ASSIGN_OR_RETURN(const auto b, RecordReader::Open(options.b));
+  if (options.explain) {
+    RETURN_IF_ERROR(CheckDataFolder(options.data));
+    RETURN_IF_ERROR(BecomeEngine(*a, *b, invocation));
+  }
   const std::int64_t subnets = std::max(a->SubnetCount().value_or(0), b->SubnetCount().value_or(0));
   Verdict verdict;
   {
@@ -65,7 +92,9 @@ Result<int> Diff(const DiffOptions& options, const Invocation& invocation) {
     ASSIGN_OR_RETURN(verdict, CompareRecords(*a, options.a.string(), *b, options.b.string(),
                                              [&](std::int64_t done) { progress.Update(done); }));
   }
+  if (options.explain) ExplainFirstDifference(*a, b.get(), options.data, invocation, verdict);
   RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *a, b.get()), options.output));
+  RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *a, b.get()));
   return verdict.exit_code();
 }
 
@@ -81,12 +110,19 @@ void AddDiffCommand(CLI::App& app, Invocation& invocation) {
   command->add_option("b", options->b, "Record B. Example: tuesday.db")
       ->required()
       ->type_name("B.db");
+  AddExplainOption(*command, options->explain);
+  command
+      ->add_option("--data", options->data,
+                   "With --explain: folder of the data set, if it is not where the specs say. "
+                   "Example: --data /data/digits")
+      ->type_name("DIR");
   AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,
                    "Writes the report to a file instead of standard output. Example: -o "
                    "difference.txt")
       ->type_name("FILE");
+  AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return Diff(*options, invocation); };
   });

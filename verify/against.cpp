@@ -37,8 +37,8 @@ Check ReferenceCheck(const Verdict& diff, const std::string& reference_path) {
 Status CompareAgainst(const RecordReader& reader, const RecordReader& reference,
                       const std::string& reference_path,
                       const std::function<void(std::int64_t)>& progress, Verdict& verdict) {
-  ASSIGN_OR_RETURN(
-      Verdict diff, CompareRecords(reader, verdict.record, reference, reference_path, progress));
+  ASSIGN_OR_RETURN(Verdict diff,
+                   CompareRecords(reader, verdict.record, reference, reference_path, progress));
   if (diff.damaged) {
     return BadInput(fmt::format("{} is damaged: {}", reference_path, FirstProblem(diff)),
                     fmt::format("verbatim verify {} tells more.", ShellWord(reference_path)));
@@ -51,9 +51,9 @@ Status CompareAgainst(const RecordReader& reader, const RecordReader& reference,
     verdict.environment_differences = std::move(diff.environment_differences);
   }
   verdict.comparison = std::move(diff.comparison);
-  const bool is_first = diff.first_difference && (!verdict.first_difference ||
-                                                  IsEarlier(*diff.first_difference,
-                                                            *verdict.first_difference));
+  const bool is_first =
+      diff.first_difference &&
+      (!verdict.first_difference || IsEarlier(*diff.first_difference, *verdict.first_difference));
   if (is_first) verdict.first_difference = std::move(diff.first_difference);
   return {};
 }

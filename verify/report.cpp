@@ -14,6 +14,13 @@ std::string SubnetsAndAccesses(std::int64_t subnets, std::int64_t accesses) {
          FormatCount(accesses, "access", "accesses");
 }
 
+/// What a record with a difference is not equal to.
+std::string ReferenceOf(const Verdict& verdict) {
+  const bool is_recorded =
+      !verdict.reference.empty() && !verdict.reexecuted && verdict.counts.violations == 0;
+  return is_recorded ? verdict.reference : "the sequential reference";
+}
+
 std::string EqualText(const Verdict& verdict) {
   const Coverage& coverage = verdict.coverage;
   if (coverage.executed == 0) return "intact, no subnet to re-execute";
@@ -110,15 +117,16 @@ std::string Summary(const Verdict& verdict) {
   const Counts& counts = verdict.counts;
   if (verdict.damaged) return "the record is damaged";
   if (verdict.first_difference) {
-    return fmt::format("{}: not equal to the sequential reference, first {}{} ({})",
-                       SubnetsAndAccesses(counts.subnets, counts.accesses),
+    return fmt::format("{}: not equal to {}, first {}{} ({})",
+                       SubnetsAndAccesses(counts.subnets, counts.accesses), ReferenceOf(verdict),
                        verdict.first_difference->seq ? "at " : "",
                        PlaceText(*verdict.first_difference),
                        ToString(verdict.first_difference->kind));
   }
   return fmt::format(
-      "{}: {}", SubnetsAndAccesses(counts.subnets_audited, counts.accesses_audited),
-      verdict.reexecuted ? EqualText(verdict) : "intact and causal (not re-executed)");
+      "{}: {}{}", SubnetsAndAccesses(counts.subnets_audited, counts.accesses_audited),
+      verdict.reexecuted ? EqualText(verdict) : "intact and causal (not re-executed)",
+      verdict.reference.empty() ? "" : ", and equal to " + verdict.reference);
 }
 
 }  // namespace verbatim

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "verify/comparison_text.h"
 #include "verify/explanation_text.h"
@@ -14,28 +15,37 @@ std::string ValueText(const std::string& value) {
   return value.empty() ? "(none)" : value;
 }
 
+/// What the two sides of a setting are called.
+std::pair<const char*, const char*> SideLabels(const Verdict& verdict) {
+  if (verdict.kind == VerdictKind::kDiff) return {"A", "B"};
+  return {"record", "reference"};
+}
+
 std::string EnvironmentText(const Verdict& verdict) {
   if (verdict.environment_differences.empty()) return "";
-  const bool is_diff = verdict.kind == VerdictKind::kDiff;
+  const bool of_records = !verdict.reference.empty() && !verdict.reexecuted;
+  const auto [left, right] =
+      of_records ? SideLabels(verdict) : std::pair<const char*, const char*>("recorded", "here");
   std::string text =
-      is_diff ? "The environments differ:\n" : "The environment is not the recorded one:\n";
+      of_records ? "The environments differ:\n" : "The environment is not the recorded one:\n";
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
-    text +=
-        fmt::format("  {}: {} {}, {} {}{}\n", difference.key, is_diff ? "A" : "recorded",
-                    ValueText(difference.recorded), is_diff ? "B" : "here",
-                    ValueText(difference.here), difference.numeric ? "" : " (changes no numbers)");
+    text += fmt::format("  {}: {} {}, {} {}{}\n", difference.key, left,
+                        ValueText(difference.recorded), right, ValueText(difference.here),
+                        difference.numeric ? "" : " (changes no numbers)");
   }
   return text + "\n";
 }
 
-std::string SettingsText(const char* title, const std::vector<SettingDifference>& settings) {
+std::string SettingsText(const char* title, const Verdict& verdict,
+                         const std::vector<SettingDifference>& settings) {
   if (settings.empty()) return "";
   constexpr std::size_t kShown = 20;
+  const auto [left, right] = SideLabels(verdict);
   std::string text = fmt::format("{}:\n", title);
   const std::size_t shown = std::min(kShown, settings.size());
   for (std::size_t i = 0; i < shown; ++i) {
-    text += fmt::format("  {}: A {}, B {}\n", settings[i].key, ValueText(settings[i].a),
-                        ValueText(settings[i].b));
+    text += fmt::format("  {}: {} {}, {} {}\n", settings[i].key, left, ValueText(settings[i].a),
+                        right, ValueText(settings[i].b));
   }
   const auto more = std::ssize(settings) - static_cast<std::int64_t>(shown);
   if (more > 0) text += fmt::format("  and {} more\n", FormatCount(more));
@@ -90,8 +100,8 @@ std::string ExplanationText(const Verdict& verdict) {
 
 std::string RenderText(const Verdict& verdict) {
   std::string text = TitleText(verdict) + EnvironmentText(verdict);
-  text += SettingsText("The specs differ", verdict.spec_differences);
-  text += SettingsText("The layouts differ", verdict.layout_differences);
+  text += SettingsText("The specs differ", verdict, verdict.spec_differences);
+  text += SettingsText("The layouts differ", verdict, verdict.layout_differences);
   for (const Check& check : verdict.checks) text += CheckText(check);
   if (verdict.first_difference) text += DifferenceText(verdict);
   if (verdict.comparison) text += ComparisonText(*verdict.comparison);

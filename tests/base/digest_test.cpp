@@ -27,7 +27,8 @@ TEST(Digest, FromHexIsTheInverseInEitherCase) {
 }
 
 TEST(Digest, FromHexRefusesEveryOtherLength) {
-  const std::string hex = std::string(kHex) + "00";
+  std::string hex = kHex;
+  hex.append(2, '0');
   for (std::size_t length = 0; length <= hex.size(); ++length) {
     EXPECT_EQ(DigestFromHex(hex.substr(0, length)).has_value(), length == 32) << length;
   }

@@ -86,7 +86,9 @@ TEST_P(DiffDifference, IsClassedAndPlacedFromEitherSide) {
     const Difference& first = *verdict.first_difference;
     EXPECT_STREQ(ToString(first.kind), ToString(expected.kind));
     EXPECT_EQ(first.seq, expected.seq);
-    if (first.kind != DifferenceClass::kSpec) EXPECT_EQ(first.layer_name, expected.layer);
+    if (first.kind != DifferenceClass::kSpec) {
+      EXPECT_EQ(first.layer_name, expected.layer);
+    }
     EXPECT_EQ(first.what, expected.what);
     EXPECT_NE(first.recorded, first.expected);
     EXPECT_FALSE(first.cause.empty());
