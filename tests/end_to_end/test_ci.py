@@ -111,6 +111,19 @@ class GithubActions(CiTest):
         for path in self.artifacts("reexecute"):
             self.assertTrue((self.project / path).exists(), path)
 
+    def test_reference(self):
+        """An equal one passes; the record of another seed fails the job, and is summarised."""
+        for name, seed, expected in (("same.db", 7, 0), ("other.db", 8, 1)):
+            with self.subTest(name):
+                self.write_spec({"numerics": "x86-64-v3", "seed": seed})
+                self.train("--subnets", "8", record=f"project/{name}",
+                           spec=self.folder / "spec.json")
+                code, ran = self.run_job("reexecute", REFERENCE=name)
+                self.assertEqual(code, expected, self.said)
+                self.assertIn("Summary", ran)
+                self.assert_junit("reports/reference.xml", failed=expected != 0)
+                (self.project / "ci.db").unlink()
+
     def test_failed_training_ends_the_job(self):
         code, ran = self.run_job("reexecute", SPEC="none.json")
         self.assertEqual((code, ran), (3, ["Which machine this is", "Train", "Summary"]))
@@ -143,6 +156,12 @@ class Gitlab(CiTest):
         self.assert_junit("reports/reexecution.xml", failed=False)
         for path in GITLAB["reexecute"]["artifacts"]["paths"]:
             self.assertTrue((self.project / path).exists(), path)
+
+    def test_reference(self):
+        self.write_spec({"numerics": "x86-64-v3", "seed": 8})
+        self.train("--subnets", "8", record="project/other.db", spec=self.folder / "spec.json")
+        self.assertEqual(self.run_job("reexecute", REFERENCE="other.db"), 1, self.said)
+        self.assert_junit("reports/reference.xml", failed=True)
 
     def test_failed_training_ends_the_job(self):
         self.assertEqual(self.run_job("reexecute", SPEC="none.json"), 3, self.said)
