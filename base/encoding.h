@@ -26,6 +26,9 @@ class Encoder {
     return Bytes(text.data(), text.size());
   }
 
+  /// Makes room for that many bytes in all.
+  void Reserve(std::size_t size) { bytes_.reserve(size); }
+
   const std::string& bytes() const { return bytes_; }
 
  private:

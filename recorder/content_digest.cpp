@@ -86,6 +86,9 @@ std::string EncodeHead(const std::vector<LayerRow>& layers,
 
 std::string EncodeSubnetContent(const SubnetRow& subnet) {
   Encoder out;
+  constexpr std::size_t kAccessBytesMax = 4 + 8 + 8 + 1 + 3 * 16;
+  out.Reserve(64 + 4 * (subnet.choices.size() + subnet.samples.size()) +
+              kAccessBytesMax * subnet.accesses.size() + 24 * subnet.activations.size());
   out.I64(subnet.seq);
   AddNumbers(out, subnet.choices);
   AddNumbers(out, subnet.samples);

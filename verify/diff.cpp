@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "verify/blame.h"
@@ -17,28 +19,83 @@
 namespace verbatim {
 namespace {
 
-/// One of the two records.
-struct Side {
-  const char* name;   ///< "A"
-  const char* check;  ///< kCheckRecordA
-  const RecordReader& reader;
-  std::string path;
-  Verdict examined;
+using FileCheck = RecordExamination::FileCheck;
+
+/// One of the two records, and where it is being read.
+class Side {
+ public:
+  Side(const char* check, const RecordReader& reader, std::string path)
+      : check_(check),
+        reader_(reader),
+        path_(std::move(path)),
+        examination_(reader, path_, FileCheck::kLeaveOut) {}
+
+  const char* check() const { return check_; }
+  const RecordReader& reader() const { return reader_; }
+  const std::string& path() const { return path_; }
+  const LayerTable* table() const { return examination_.table(); }
+  const RunInfo& run() const { return verdict().run; }
+  /// Of the examination, so far or at its end.
+  const Verdict& verdict() const { return is_finished_ ? verdict_ : examination_.verdict(); }
+
+  void Open();
+  /// The next subnet, after looking at it; null after the last, or where none can be read.
+  const SubnetRow* Next();
+  void Finish() {
+    verdict_ = examination_.Finish();
+    is_finished_ = true;
+  }
+
+ private:
+  const char* check_;
+  const RecordReader& reader_;
+  std::string path_;
+  RecordExamination examination_;
+  std::unique_ptr<SubnetCursor> cursor_;
+  Verdict verdict_;
+  bool is_finished_ = false;
 };
 
+void Side::Open() {
+  if (table() == nullptr) return;
+  auto cursor = reader_.Subnets(examination_.options());
+  if (cursor) {
+    cursor_ = *std::move(cursor);
+  } else {
+    examination_.Stop(cursor.error());
+  }
+}
+
+const SubnetRow* Side::Next() {
+  if (cursor_ == nullptr) return nullptr;
+  const auto row = cursor_->Next();
+  if (row && *row != nullptr) {
+    examination_.Visit(**row);
+    return *row;
+  }
+  if (!row) examination_.Stop(row.error());
+  cursor_.reset();
+  return nullptr;
+}
+
+/// Reads either record once: each row is examined and compared as it comes by. What was compared
+/// of a damaged record is thrown away.
 class RecordDiff {
  public:
-  RecordDiff(Side a, Side b) : a_(std::move(a)), b_(std::move(b)) {}
+  RecordDiff(const RecordReader& a, const std::string& a_path, const RecordReader& b,
+             const std::string& b_path)
+      : a_(kCheckRecordA, a, a_path), b_(kCheckRecordB, b, b_path) {}
 
   Result<Verdict> Run(const std::function<void(std::int64_t)>& progress);
 
  private:
-  void Examine(const std::function<void(std::int64_t)>& progress);
+  bool CanBeAligned() const;
+  void ReadSubnets(const std::function<void(std::int64_t)>& progress);
+  void AddRecords();
   void AddRecordCheck(const Side& side);
   Status CompareSettings();
-  Result<bool> CompareHeads();
-  Status CompareSubnets(const std::function<void(std::int64_t)>& progress);
-  static std::string SubnetsDetail(const Comparison& comparison);
+  void CompareHeads();
+  void AddSubnetsCheck();
   Status CompareEnds();
   void AddFailure(Check& check, const Difference& difference);
   void Found(Difference difference);
@@ -47,44 +104,75 @@ class RecordDiff {
 
   Side a_;
   Side b_;
+  std::optional<RunComparison> comparison_;
+  std::optional<Difference> first_in_subnets_;
   Verdict verdict_;
-  std::vector<LayerRow> layers_;  ///< of A
 };
 
 Result<Verdict> RecordDiff::Run(const std::function<void(std::int64_t)>& progress) {
-  Examine(progress);
+  ReadSubnets(progress);
+  AddRecords();
   if (verdict_.damaged) return std::move(verdict_);
   RETURN_IF_ERROR(CompareSettings());
-  ASSIGN_OR_RETURN(const bool can_be_aligned, CompareHeads());
-  if (can_be_aligned) {
-    RETURN_IF_ERROR(CompareSubnets(progress));
-    RETURN_IF_ERROR(CompareEnds());
-  }
+  CompareHeads();
+  if (!comparison_) return std::move(verdict_);
+  AddSubnetsCheck();
+  RETURN_IF_ERROR(CompareEnds());
   return std::move(verdict_);
 }
 
-void RecordDiff::Examine(const std::function<void(std::int64_t)>& progress) {
-  a_.examined = ExamineRecord(a_.reader, a_.path, progress);
-  b_.examined = ExamineRecord(b_.reader, b_.path, progress);
+bool RecordDiff::CanBeAligned() const {
+  return a_.table() != nullptr && b_.table() != nullptr &&
+         !CompareLayouts(a_.table()->layers(), b_.table()->layers());
+}
+
+void RecordDiff::ReadSubnets(const std::function<void(std::int64_t)>& progress) {
+  if (CanBeAligned()) {
+    const std::int64_t expected =
+        std::min(a_.reader().SubnetCount().value_or(0), b_.reader().SubnetCount().value_or(0));
+    comparison_.emplace(*a_.table(), expected, SideNames{"A", "B"});
+    comparison_->VisitLayers(b_.table()->layers());
+  }
+  a_.Open();
+  b_.Open();
+  bool is_comparing = comparison_.has_value();
+  for (std::int64_t seq = 0;; ++seq) {
+    const SubnetRow* const a = a_.Next();
+    const SubnetRow* const b = b_.Next();
+    if (a == nullptr && b == nullptr) return;
+    if (progress) progress(seq + 1);
+    // Beyond a gap in a run that was killed, what the next subnets read is not known; and a row
+    // that is damaged means nothing.
+    is_comparing = is_comparing && a != nullptr && b != nullptr && a->seq == seq && b->seq == seq &&
+                   !a_.verdict().first_damaged_subnet && !b_.verdict().first_damaged_subnet;
+    if (!is_comparing) continue;
+    auto difference = comparison_->Visit(*a, *b);
+    if (difference && !first_in_subnets_) first_in_subnets_ = std::move(difference);
+  }
+}
+
+void RecordDiff::AddRecords() {
+  a_.Finish();
+  b_.Finish();
   verdict_.kind = VerdictKind::kDiff;
-  verdict_.record = a_.path;
-  verdict_.reference = b_.path;
-  verdict_.spec_name = a_.examined.spec_name;
-  verdict_.run = a_.examined.run;
-  verdict_.counts = a_.examined.counts;
+  verdict_.record = a_.path();
+  verdict_.reference = b_.path();
+  verdict_.spec_name = a_.verdict().spec_name;
+  verdict_.run = a_.run();
+  verdict_.counts = a_.verdict().counts;
   for (const Side* side : {&a_, &b_}) {
     AddRecordCheck(*side);
-    verdict_.damaged |= side->examined.damaged;
+    verdict_.damaged |= side->verdict().damaged;
     if (!verdict_.first_damaged_subnet) {
-      verdict_.first_damaged_subnet = side->examined.first_damaged_subnet;
+      verdict_.first_damaged_subnet = side->verdict().first_damaged_subnet;
     }
   }
 }
 
 void RecordDiff::AddRecordCheck(const Side& side) {
-  const Verdict& examined = side.examined;
-  Check check = PassedCheck(side.check);
-  check.detail = fmt::format("{}: {}, {}", side.path,
+  const Verdict& examined = side.verdict();
+  Check check = PassedCheck(side.check());
+  check.detail = fmt::format("{}: {}, {}", side.path(),
                              FormatCount(examined.counts.subnets, "subnet", "subnets"),
                              FormatCount(examined.counts.accesses, "access", "accesses"));
   const std::string incomplete = IncompleteText(examined.run, examined.counts.subnets);
@@ -104,10 +192,10 @@ void RecordDiff::AddRecordCheck(const Side& side) {
 }
 
 Status RecordDiff::CompareSettings() {
-  ASSIGN_OR_RETURN(const auto environment_a, a_.reader.Environment());
-  ASSIGN_OR_RETURN(const auto environment_b, b_.reader.Environment());
-  const RunInfo& run_a = a_.examined.run;
-  const RunInfo& run_b = b_.examined.run;
+  ASSIGN_OR_RETURN(const auto environment_a, a_.reader().Environment());
+  ASSIGN_OR_RETURN(const auto environment_b, b_.reader().Environment());
+  const RunInfo& run_a = a_.run();
+  const RunInfo& run_b = b_.run();
   const Numerics profile = ProfileOf(run_a);
   verdict_.environment_differences = CompareEnvironments(
       environment_a, environment_b, profile == ProfileOf(run_b) ? profile : Numerics::kNative);
@@ -123,65 +211,29 @@ Status RecordDiff::CompareSettings() {
   return {};
 }
 
-/// False where the layers are not the same, so that subnets cannot be compared.
-Result<bool> RecordDiff::CompareHeads() {
-  ASSIGN_OR_RETURN(layers_, a_.reader.Layers());
-  ASSIGN_OR_RETURN(const auto layers_b, b_.reader.Layers());
-  Check layers = PassedCheck(kDiffLayers, FormatCount(std::ssize(layers_), "layer", "layers"));
-  auto layout = CompareLayouts(layers_, layers_b);
-  if (layout) {
+void RecordDiff::CompareHeads() {
+  const std::vector<LayerRow>& of_a = a_.table()->layers();
+  const std::vector<LayerRow>& of_b = b_.table()->layers();
+  Check layers = PassedCheck(kDiffLayers, FormatCount(std::ssize(of_a), "layer", "layers"));
+  if (const auto layout = CompareLayouts(of_a, of_b)) {
     AddFailure(layers, *layout);
     verdict_.checks.push_back(std::move(layers));
     for (const char* name : {kDiffData, kDiffSubnets, kDiffEvaluations}) {
       verdict_.checks.push_back({name, Outcome::kNotRun, "the specs lay out other layers"});
     }
-    return false;
+    return;
   }
-  auto weights = CompareInitialWeights(layers_, layers_b);
-  Check data = PassedCheck(kDiffData, ToShortHex(a_.examined.run.dataset_digest));
-  auto data_set = CompareDataSets(a_.examined.run.dataset_digest, b_.examined.run.dataset_digest);
-  if (data_set) {
+  Check data = PassedCheck(kDiffData, ToShortHex(a_.run().dataset_digest));
+  if (auto data_set = CompareDataSets(a_.run().dataset_digest, b_.run().dataset_digest)) {
     data_set->cause = "the runs were trained on other data";
     AddFailure(data, *data_set);
   }
-  if (weights) AddFailure(layers, *weights);
+  if (const auto weights = CompareInitialWeights(of_a, of_b)) AddFailure(layers, *weights);
   verdict_.checks.push_back(std::move(layers));
   verdict_.checks.push_back(std::move(data));
-  return true;
 }
 
-Status RecordDiff::CompareSubnets(const std::function<void(std::int64_t)>& progress) {
-  ASSIGN_OR_RETURN(const LayerTable table, LayerTable::Build(layers_));
-  ASSIGN_OR_RETURN(const auto layers_b, b_.reader.Layers());
-  const bool both_full =
-      a_.examined.run.record_level == "full" && b_.examined.run.record_level == "full";
-  const ReadOptions options{true, both_full, false};
-  ASSIGN_OR_RETURN(const auto of_a, a_.reader.Subnets(options));
-  ASSIGN_OR_RETURN(const auto of_b, b_.reader.Subnets(options));
-  RunComparison comparison(table, std::min(a_.examined.counts.subnets, b_.examined.counts.subnets),
-                           {"A", "B"});
-  comparison.VisitLayers(layers_b);
-  for (std::int64_t seq = 0;; ++seq) {
-    ASSIGN_OR_RETURN(const SubnetRow* const a, of_a->Next());
-    ASSIGN_OR_RETURN(const SubnetRow* const b, of_b->Next());
-    // Beyond a gap in a run that was killed, what the next subnets read is not known.
-    if (a == nullptr || b == nullptr || a->seq != seq || b->seq != seq) break;
-    if (auto difference = comparison.Visit(*a, *b)) Found(*std::move(difference));
-    if (progress) progress(seq + 1);
-  }
-  verdict_.comparison = comparison.Finish();
-  verdict_.comparison->is_prefix = verdict_.comparison->subnets_compared <
-                                   std::max(a_.examined.counts.subnets, b_.examined.counts.subnets);
-  for (Difference& origin : verdict_.comparison->origins) Judge(origin);
-  Check check = PassedCheck(kDiffSubnets, SubnetsDetail(*verdict_.comparison));
-  if (verdict_.comparison->subnets_equal < verdict_.comparison->subnets_compared) {
-    check.outcome = Outcome::kFailed;
-  }
-  verdict_.checks.push_back(std::move(check));
-  return {};
-}
-
-std::string RecordDiff::SubnetsDetail(const Comparison& comparison) {
+std::string SubnetsDetail(const Comparison& comparison) {
   std::string text = fmt::format("{}{}, {} compared", comparison.is_prefix ? "the first " : "",
                                  FormatCount(comparison.subnets_compared, "subnet", "subnets"),
                                  FormatCount(comparison.accesses_compared, "access", "accesses"));
@@ -192,16 +244,28 @@ std::string RecordDiff::SubnetsDetail(const Comparison& comparison) {
                             FormatCount(comparison.tainted_count));
 }
 
+void RecordDiff::AddSubnetsCheck() {
+  Comparison comparison = comparison_->Finish();
+  comparison.is_prefix = comparison.subnets_compared <
+                         std::max(a_.verdict().counts.subnets, b_.verdict().counts.subnets);
+  for (Difference& origin : comparison.origins) Judge(origin);
+  if (first_in_subnets_) Found(*std::move(first_in_subnets_));
+  Check check = PassedCheck(kDiffSubnets, SubnetsDetail(comparison));
+  if (comparison.subnets_equal < comparison.subnets_compared) check.outcome = Outcome::kFailed;
+  verdict_.checks.push_back(std::move(check));
+  verdict_.comparison = std::move(comparison);
+}
+
 Status RecordDiff::CompareEnds() {
   Check check = PassedCheck(kDiffEvaluations);
-  const Verdict& a = a_.examined;
-  const Verdict& b = b_.examined;
+  const Verdict& a = a_.verdict();
+  const Verdict& b = b_.verdict();
   const bool comparable = a.run.status == RunStatus::kComplete &&
                           b.run.status == RunStatus::kComplete &&
                           a.counts.subnets == b.counts.subnets;
   if (comparable) {
-    ASSIGN_OR_RETURN(const auto of_a, a_.reader.Evaluations());
-    ASSIGN_OR_RETURN(const auto of_b, b_.reader.Evaluations());
+    ASSIGN_OR_RETURN(const auto of_a, a_.reader().Evaluations());
+    ASSIGN_OR_RETURN(const auto of_b, b_.reader().Evaluations());
     check.detail = FormatCount(std::ssize(of_a), "evaluated subnet", "evaluated subnets");
     if (const auto difference = CompareEvaluations(of_a, of_b)) AddFailure(check, *difference);
   } else {
@@ -227,10 +291,10 @@ void RecordDiff::Found(Difference difference) {
 }
 
 void RecordDiff::Judge(Difference& difference) const {
-  const RunInfo& run_a = a_.examined.run;
-  const RunInfo& run_b = b_.examined.run;
+  const RunInfo& run_a = a_.run();
+  const RunInfo& run_b = b_.run();
   for (const Side* side : {&a_, &b_}) {
-    BlameSchedule(side->examined.first_difference, side->examined.run.in_flight, difference);
+    BlameSchedule(side->verdict().first_difference, side->run().in_flight, difference);
   }
   std::vector<SettingDifference> fields;
   for (const SettingDifference& field : verdict_.spec_differences) {
@@ -246,8 +310,8 @@ void RecordDiff::Judge(Difference& difference) const {
 
 std::string RecordDiff::NextCommand(const Difference& difference) const {
   const bool violated_in_b_alone =
-      a_.examined.counts.violations == 0 && b_.examined.counts.violations > 0;
-  const std::string record = ShellWord(violated_in_b_alone ? b_.path : a_.path);
+      a_.verdict().counts.violations == 0 && b_.verdict().counts.violations > 0;
+  const std::string record = ShellWord(violated_in_b_alone ? b_.path() : a_.path());
   if (difference.kind == DifferenceClass::kSchedule) {
     return fmt::format("verbatim show {} --layer {}", record, ShellWord(difference.layer_name));
   }
@@ -263,7 +327,7 @@ std::string RecordDiff::NextCommand(const Difference& difference) const {
 Result<Verdict> CompareRecords(const RecordReader& a, const std::string& a_path,
                                const RecordReader& b, const std::string& b_path,
                                const std::function<void(std::int64_t)>& progress) {
-  RecordDiff diff({"A", kCheckRecordA, a, a_path, {}}, {"B", kCheckRecordB, b, b_path, {}});
+  RecordDiff diff(a, a_path, b, b_path);
   return diff.Run(progress);
 }
 

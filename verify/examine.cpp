@@ -33,14 +33,15 @@ class SubnetPass {
         stream_(stream),
         audit_(table.layers().size()) {}
 
-  void Read(const RecordReader& reader, const std::function<void(std::int64_t)>& progress);
-  std::vector<Check> Checks();
+  ReadOptions options() const { return {true, rows_.wants_activations(), false}; }
+  bool Visit(const SubnetRow& subnet);
+  void Stop(const Error& error);
+  std::vector<Check> Finish();
 
  private:
   bool MayHaveGaps() const {
     return verdict_.run.status == RunStatus::kRunning || verdict_.run.status == RunStatus::kFailed;
   }
-  void Visit(const SubnetRow& subnet);
   std::optional<std::string> RowProblem(const SubnetRow& subnet);
   void Damage(std::int64_t seq, std::string problem);
   void CheckSequence(std::int64_t seq);
@@ -64,22 +65,12 @@ class SubnetPass {
   std::string audit_stop_;  ///< why the audit ended before the last row, or empty
 };
 
-void SubnetPass::Read(const RecordReader& reader,
-                      const std::function<void(std::int64_t)>& progress) {
-  const ReadOptions options{true, rows_.wants_activations(), false};
-  const Status status = reader.ForEachSubnet(options, [&](const SubnetRow& subnet) {
-    Visit(subnet);
-    if (progress) progress(verdict_.counts.subnets);
-    return true;
-  });
-  if (!status) {
-    Damage(next_seq_, status.error().message);
-    if (audit_stop_.empty()) audit_stop_ = "the rows after it cannot be read";
-  }
-  CheckCount();
+void SubnetPass::Stop(const Error& error) {
+  Damage(next_seq_, error.message);
+  if (audit_stop_.empty()) audit_stop_ = "the rows after it cannot be read";
 }
 
-void SubnetPass::Visit(const SubnetRow& subnet) {
+bool SubnetPass::Visit(const SubnetRow& subnet) {
   ++verdict_.counts.subnets;
   verdict_.counts.accesses += static_cast<std::int64_t>(subnet.accesses.size());
   CheckSequence(subnet.seq);
@@ -87,11 +78,12 @@ void SubnetPass::Visit(const SubnetRow& subnet) {
     Damage(subnet.seq, *std::move(problem));
     if (audit_stop_.empty())
       audit_stop_ = fmt::format("the row of subnet {} is damaged", subnet.seq);
-    return;
+    return false;
   }
   if (std::isnan(LossFromBits(subnet.loss_bits))) ++nan_losses_;
   CompareStream(subnet);
   if (audit_stop_.empty()) Audit(subnet);
+  return true;
 }
 
 std::optional<std::string> SubnetPass::RowProblem(const SubnetRow& subnet) {
@@ -204,7 +196,8 @@ Check SubnetPass::CausalityResult() const {
   return check;
 }
 
-std::vector<Check> SubnetPass::Checks() {
+std::vector<Check> SubnetPass::Finish() {
+  CheckCount();
   verdict_.counts.subnets_audited = audit_.subnets();
   verdict_.counts.accesses_audited = audit_.accesses();
   verdict_.counts.violations = audit_.violations();
@@ -315,19 +308,6 @@ Check CheckEvaluations(const RecordReader& reader, const Spec& spec, const Layer
   return check;
 }
 
-void ExamineContent(const RecordReader& reader, Verdict& verdict,
-                    const std::function<void(std::int64_t)>& progress) {
-  const auto spec = CheckRun(reader, verdict);
-  if (!spec) return;
-  const auto table = CheckLayers(reader, *spec, verdict);
-  if (!table) return;
-  StreamCheck stream(verdict.run, *spec, *table);
-  SubnetPass pass(verdict, *spec, *table, stream);
-  pass.Read(reader, progress);
-  for (Check& check : pass.Checks()) verdict.checks.push_back(std::move(check));
-  verdict.checks.push_back(CheckEvaluations(reader, *spec, *table, stream, verdict));
-}
-
 /// What was not reached is listed too: a reader must not take its absence for a pass.
 void AddUnreachedChecks(Verdict& verdict) {
   for (const char* name : {kCheckFile, kCheckRun, kCheckLayers, kCheckSubnets, kCheckStream,
@@ -342,19 +322,84 @@ void AddUnreachedChecks(Verdict& verdict) {
 
 }  // namespace
 
+class RecordExamination::Parts {
+ public:
+  Parts(const RecordReader& reader, const std::string& record, FileCheck file_check)
+      : reader_(reader) {
+    verdict_.record = record;
+    verdict_.checks.push_back(file_check == FileCheck::kRun
+                                  ? CheckFile(reader)
+                                  : Check{kCheckFile, Outcome::kNotRun, "left out"});
+    spec_ = CheckRun(reader, verdict_);
+    if (spec_) table_ = CheckLayers(reader, *spec_, verdict_);
+    if (!table_) return;
+    stream_.emplace(verdict_.run, *spec_, *table_);
+    pass_.emplace(verdict_, *spec_, *table_, *stream_);
+  }
+
+  const LayerTable* table() const { return table_ ? &*table_ : nullptr; }
+  const Verdict& verdict() const { return verdict_; }
+  SubnetPass& pass() { return *pass_; }
+  Verdict Finish();
+
+ private:
+  const RecordReader& reader_;
+  Verdict verdict_;
+  std::optional<Spec> spec_;
+  std::optional<LayerTable> table_;
+  std::optional<StreamCheck> stream_;
+  std::optional<SubnetPass> pass_;
+};
+
+Verdict RecordExamination::Parts::Finish() {
+  if (pass_) {
+    for (Check& check : pass_->Finish()) verdict_.checks.push_back(std::move(check));
+    verdict_.checks.push_back(CheckEvaluations(reader_, *spec_, *table_, *stream_, verdict_));
+  }
+  AddUnreachedChecks(verdict_);
+  for (const Check& check : verdict_.checks) verdict_.damaged |= check.damage;
+  verdict_.checks.push_back(
+      {kCheckReexecution, Outcome::kNotRun, "ask for it with --reexecute all"});
+  return std::move(verdict_);
+}
+
+RecordExamination::RecordExamination(const RecordReader& reader, const std::string& record,
+                                     FileCheck file_check)
+    : parts_(std::make_unique<Parts>(reader, record, file_check)) {}
+RecordExamination::~RecordExamination() = default;
+
+const LayerTable* RecordExamination::table() const {
+  return parts_->table();
+}
+const Verdict& RecordExamination::verdict() const {
+  return parts_->verdict();
+}
+ReadOptions RecordExamination::options() const {
+  return parts_->pass().options();
+}
+bool RecordExamination::Visit(const SubnetRow& subnet) {
+  return parts_->pass().Visit(subnet);
+}
+void RecordExamination::Stop(const Error& error) {
+  parts_->pass().Stop(error);
+}
+Verdict RecordExamination::Finish() {
+  return parts_->Finish();
+}
+
 Verdict ExamineRecord(const RecordReader& reader, const std::string& record,
                       const std::function<void(std::int64_t)>& progress) {
-  Verdict verdict;
-  verdict.record = record;
-  verdict.checks.push_back(CheckFile(reader));
-  ExamineContent(reader, verdict, progress);
-  AddUnreachedChecks(verdict);
-  for (const Check& check : verdict.checks) {
-    verdict.damaged |= check.damage;
+  RecordExamination examination(reader, record, RecordExamination::FileCheck::kRun);
+  if (examination.table() != nullptr) {
+    std::int64_t subnets = 0;
+    const Status read = reader.ForEachSubnet(examination.options(), [&](const SubnetRow& subnet) {
+      examination.Visit(subnet);
+      if (progress) progress(++subnets);
+      return true;
+    });
+    if (!read) examination.Stop(read.error());
   }
-  verdict.checks.push_back(
-      {kCheckReexecution, Outcome::kNotRun, "ask for it with --reexecute all"});
-  return verdict;
+  return examination.Finish();
 }
 
 }  // namespace verbatim

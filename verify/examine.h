@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "store/reader.h"
+#include "verify/layer_table.h"
 #include "verify/verdict.h"
 
 namespace verbatim {
@@ -26,5 +28,37 @@ inline constexpr const char* kCheckReexecution = "re-execution";
 /// re-execution check is left "not run".
 Verdict ExamineRecord(const RecordReader& reader, const std::string& record,
                       const std::function<void(std::int64_t)>& progress = {});
+
+/// The same in steps, for a caller that has a use of its own for the rows: everything but the
+/// subnets is read at the start, and each subnet is shown to it. Not thread-safe.
+class RecordExamination {
+ public:
+  /// SQLite's own checks take longer than all others together. Without them what is read is still
+  /// checked, value by value and by its digests, but not what nobody reads.
+  enum class FileCheck { kRun, kLeaveOut };
+
+  /// Keeps a reference to `reader`.
+  RecordExamination(const RecordReader& reader, const std::string& record, FileCheck file_check);
+  ~RecordExamination();
+  RecordExamination(const RecordExamination&) = delete;
+  RecordExamination& operator=(const RecordExamination&) = delete;
+
+  /// The layers, where run, spec and layers are sound; else null, and no subnet can be looked at.
+  const LayerTable* table() const;
+  /// So far.
+  const Verdict& verdict() const;
+  /// What of a subnet is to be read.
+  ReadOptions options() const;
+  /// All subnets, in the order in which they are read. False where the row is damaged.
+  bool Visit(const SubnetRow& subnet);
+  /// Why the subnets from here on cannot be read.
+  void Stop(const Error& error);
+  /// Call once, at the end.
+  Verdict Finish();
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace verbatim
