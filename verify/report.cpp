@@ -82,6 +82,11 @@ std::string PlaceText(const Difference& difference) {
   return place;
 }
 
+std::pair<const char*, const char*> ValueNames(const Verdict& verdict) {
+  if (verdict.kind == VerdictKind::kDiff) return {"A", "B"};
+  return {"recorded", "expected"};
+}
+
 std::string ReferenceText(const Coverage& coverage) {
   if (coverage.is_sequential_reference()) return "the sequential reference";
   return fmt::format("a replay on {}", FormatCount(coverage.stages, "stage", "stages"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "verify/verdict.h"
 
@@ -12,6 +13,10 @@ const char* VerdictWord(const Verdict& verdict);
 
 /// "subnet 12, layer block3.1, forward"; "before the first subnet".
 std::string PlaceText(const Difference& difference);
+
+/// What the two values of a difference are called: "recorded", "expected"; of two records, neither
+/// of which is the expected one, "A", "B".
+std::pair<const char*, const char*> ValueNames(const Verdict& verdict);
 
 /// One line, without an end of line: "300 subnets, 4,200 accesses: equal to the sequential
 /// reference".

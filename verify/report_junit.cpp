@@ -51,31 +51,36 @@ std::string Properties(const Verdict& verdict, const std::string& tool_version) 
     text += Property("coverage.subnets_executed", verdict.coverage.executed);
     text += Property("coverage.stages", verdict.coverage.stages);
   }
+  const bool is_diff = verdict.kind == VerdictKind::kDiff;
+  const char* left = is_diff ? ".A" : ".recorded";
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
-    text += Property("environment." + difference.key + ".recorded", difference.recorded);
-    text += Property("environment." + difference.key + ".here", difference.here);
+    text += Property("environment." + difference.key + left, difference.recorded);
+    text += Property("environment." + difference.key + (is_diff ? ".B" : ".here"), difference.here);
   }
   for (const SettingDifference& difference : verdict.spec_differences) {
-    text += Property("spec." + difference.key + ".record", difference.a);
-    text += Property("spec." + difference.key + ".reference", difference.b);
+    text += Property("spec." + difference.key + ".A", difference.a);
+    text += Property("spec." + difference.key + ".B", difference.b);
   }
   for (const SettingDifference& difference : verdict.layout_differences) {
-    text += Property("layout." + difference.key + ".record", difference.a);
-    text += Property("layout." + difference.key + ".reference", difference.b);
+    text += Property("layout." + difference.key + ".A", difference.a);
+    text += Property("layout." + difference.key + ".B", difference.b);
   }
   return text + "    </properties>\n";
 }
 
-std::string DifferenceText(const Difference& difference) {
+std::string DifferenceText(const Verdict& verdict) {
+  const Difference& difference = *verdict.first_difference;
+  const auto [recorded, expected] = ValueNames(verdict);
   return fmt::format(
       "First difference: {}, {}\n"
       "  what      {}\n"
-      "  recorded  {}\n"
-      "  expected  {}\n"
+      "  {:<9} {}\n"
+      "  {:<9} {}\n"
       "  cause     {}\n"
       "  next      {}\n",
-      PlaceText(difference), ToString(difference.kind), difference.what, difference.recorded,
-      difference.expected, difference.cause, difference.next_command);
+      PlaceText(difference), ToString(difference.kind), difference.what, recorded,
+      difference.recorded, expected, difference.expected, difference.cause,
+      difference.next_command);
 }
 
 std::string Problems(const Check& check) {
@@ -97,7 +102,7 @@ std::string FailureElement(const Verdict& verdict, const Check& check) {
                      : verdict.first_difference ? ToString(verdict.first_difference->kind)
                                                 : "difference";
   std::string text = Problems(check);
-  if (verdict.first_difference) text += "\n" + DifferenceText(*verdict.first_difference);
+  if (verdict.first_difference) text += "\n" + DifferenceText(verdict);
   for (const auto& [label, line] : ExplanationLines(verdict)) {
     text += fmt::format("  {:<9} {}\n", label, line);
   }

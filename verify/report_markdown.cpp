@@ -21,7 +21,8 @@ const char* Sign(const Verdict& verdict) {
 std::string Title(const Verdict& verdict) {
   std::string text = fmt::format("### {} {}: {}", Sign(verdict), VerdictWord(verdict),
                                  MarkdownCode(verdict.record));
-  if (!verdict.reference.empty()) text += " against " + MarkdownCode(verdict.reference);
+  if (!verdict.reference.empty())
+    text += " (A) against " + MarkdownCode(verdict.reference) + " (B)";
   if (!verdict.spec_name.empty()) text += fmt::format(" ({})", EscapeMarkdown(verdict.spec_name));
   return text + "\n\n";
 }
@@ -32,10 +33,11 @@ std::string ValueCell(const std::string& value) {
 
 std::string EnvironmentTable(const Verdict& verdict) {
   if (verdict.environment_differences.empty()) return "";
-  std::string text = fmt::format(
-      "The environment is not the recorded one:\n\n"
-      "| fact | recorded | {} | may change bits |\n|---|---|---|---|\n",
-      verdict.reference.empty() ? "here" : "reference");
+  const bool is_diff = verdict.kind == VerdictKind::kDiff;
+  std::string text =
+      fmt::format("{}:\n\n| fact | {} | {} | may change bits |\n|---|---|---|---|\n",
+                  is_diff ? "The environments differ" : "The environment is not the recorded one",
+                  is_diff ? "A" : "recorded", is_diff ? "B" : "here");
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
     text += fmt::format("| {} | {} | {} | {} |\n", EscapeMarkdown(difference.key),
                         ValueCell(difference.recorded), ValueCell(difference.here),
@@ -46,7 +48,7 @@ std::string EnvironmentTable(const Verdict& verdict) {
 
 std::string SettingTable(const char* what, const std::vector<SettingDifference>& differences) {
   if (differences.empty()) return "";
-  std::string text = fmt::format("| {} | record | reference |\n|---|---|---|\n", what);
+  std::string text = fmt::format("| {} | A | B |\n|---|---|---|\n", what);
   for (const SettingDifference& difference : differences) {
     text += fmt::format("| {} | {} | {} |\n", EscapeMarkdown(difference.key),
                         ValueCell(difference.a), ValueCell(difference.b));
@@ -66,12 +68,14 @@ std::string CodeBlock(const std::string& code) {
   return fmt::format("{}sh\n{}\n{}\n\n", fence, ValidUtf8(code), fence);
 }
 
-std::string FirstDifference(const Difference& difference) {
+std::string FirstDifference(const Verdict& verdict) {
+  const Difference& difference = *verdict.first_difference;
+  const auto [recorded, expected] = ValueNames(verdict);
   std::string text = fmt::format("**First difference:** {} — {}\n\n",
                                  EscapeMarkdown(PlaceText(difference)), ToString(difference.kind));
   text += fmt::format("| {} | value |\n|---|---|\n", EscapeMarkdown(difference.what));
-  text += fmt::format("| recorded | {} |\n", ValueCell(difference.recorded));
-  text += fmt::format("| expected | {} |\n\n", ValueCell(difference.expected));
+  text += fmt::format("| {} | {} |\n", recorded, ValueCell(difference.recorded));
+  text += fmt::format("| {} | {} |\n\n", expected, ValueCell(difference.expected));
   if (!difference.cause.empty()) text += EscapeMarkdown(difference.cause) + "\n\n";
   if (!difference.next_command.empty()) text += CodeBlock(difference.next_command);
   return text;
@@ -163,7 +167,7 @@ std::string RenderMarkdown(const Verdict& verdict) {
   text += EnvironmentTable(verdict);
   text += SettingTable("spec", verdict.spec_differences);
   text += SettingTable("layout", verdict.layout_differences);
-  if (verdict.first_difference) text += FirstDifference(*verdict.first_difference);
+  if (verdict.first_difference) text += FirstDifference(verdict);
   text += ExplanationTable(verdict);
   if (verdict.comparison) text += Spread(*verdict.comparison);
   text += Checks(verdict.checks);

@@ -76,7 +76,7 @@ TEST(RenderJunit, NeverPassesWhatIsNotEqual) {
   const std::string xml = RenderJunit(ComparedVerdict(), "0");
   EXPECT_THAT(xml, HasSubstr("failures=\"1\""));
   EXPECT_THAT(xml, HasSubstr("name=\"difference\""));
-  EXPECT_THAT(xml, HasSubstr("name=\"spec.training.lr.base.reference\" value=\"0.2\""));
+  EXPECT_THAT(xml, HasSubstr("name=\"spec.training.lr.base.B\" value=\"0.2\""));
   EXPECT_THAT(RenderJunit(EqualVerdict(), "0"), Not(HasSubstr("name=\"difference\"")));
 }
 

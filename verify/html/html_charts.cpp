@@ -148,8 +148,8 @@ std::string GraphTable(const Neighbourhood& neighbourhood) {
 
 std::string LossHtml(const ReportData& data) {
   if (data.losses.points.empty()) return "";
-  std::vector<Key> keys{{"line record", "record"}};
-  if (data.reference_losses) keys.push_back({"line reference", "reference, dashed"});
+  std::vector<Key> keys{{"line record", data.reference_losses ? "A" : "record"}};
+  if (data.reference_losses) keys.push_back({"line reference", "B, dashed"});
   return SectionHtml("loss", "Loss",
                      FigureHtml("loss", "Line chart of the loss by subnet", Legend(keys),
                                 LossCaption(data.losses), LossTable(data.losses)));

@@ -16,17 +16,8 @@ namespace {
 
 /// What the values beside the record's are those of.
 std::string OtherSide(const Verdict& verdict) {
-  if (!verdict.reference.empty()) return "reference";
+  if (verdict.kind == VerdictKind::kDiff) return "B";
   return verdict.reexecuted ? "re-execution, here" : "here";
-}
-
-/// What a difference's two values are called: of two records, neither is the expected one.
-const char* RecordedTerm(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kDiff ? "record" : "recorded";
-}
-
-const char* ExpectedTerm(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kDiff ? "reference" : "expected";
 }
 
 const char* VerdictSign(const Verdict& verdict) {
@@ -197,9 +188,10 @@ std::string FirstDifferenceHtml(const Verdict& verdict) {
   const auto item = [&html](std::string_view term, const std::string& value_html) {
     html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", term, value_html);
   };
+  const auto [recorded, expected] = ValueNames(verdict);
   item("what", EscapeXml(difference.what));
-  item(RecordedTerm(verdict), CodeHtml(difference.recorded));
-  item(ExpectedTerm(verdict), CodeHtml(difference.expected));
+  item(recorded, CodeHtml(difference.recorded));
+  item(expected, CodeHtml(difference.expected));
   item("cause", EscapeXml(difference.cause));
   for (const auto& [label, line] : ExplanationLines(verdict)) {
     item(EscapeXml(label), EscapeXml(line));
@@ -210,8 +202,8 @@ std::string FirstDifferenceHtml(const Verdict& verdict) {
 }
 
 std::string ComparedHtml(const Verdict& verdict, const ReportData& data) {
-  std::vector<std::string> headings{"setting", "record"};
-  if (data.reference_run) headings.insert(headings.end(), {"reference", ""});
+  std::vector<std::string> headings{"setting", data.reference_run ? "A" : "record"};
+  if (data.reference_run) headings.insert(headings.end(), {"B", ""});
   return SectionHtml("compared", "What was compared",
                      "<p>" + ComparedSentence(verdict) + "</p>\n<div class=\"columns\">\n" +
                          TableHtml("Settings", headings, SettingRows(verdict, data)) +
@@ -252,7 +244,7 @@ std::string EnvironmentHtml(const Verdict& verdict, const ReportData& data) {
     rows += compared ? RowHtml({CodeHtml(row.key), value, value, "equal"})
                      : RowHtml({CodeHtml(row.key), value});
   }
-  std::vector<std::string> headings{"fact", "recorded"};
+  std::vector<std::string> headings{"fact", ValueNames(verdict).first};
   if (compared) headings.insert(headings.end(), {OtherSide(verdict), ""});
   return SectionHtml("environment", "Environment",
                      TableHtml("Facts of the numeric environment", headings, rows));
@@ -261,10 +253,10 @@ std::string EnvironmentHtml(const Verdict& verdict, const ReportData& data) {
 std::string OriginsHtml(const Verdict& verdict) {
   if (!verdict.comparison || verdict.comparison->origin_count == 0) return "";
   const Comparison& comparison = *verdict.comparison;
+  const auto [recorded, expected] = ValueNames(verdict);
   std::string html =
       TableHtml("Origins: differences whose inputs were all equal",
-                {"place", "class", "what", RecordedTerm(verdict), ExpectedTerm(verdict)},
-                OriginRows(comparison));
+                {"place", "class", "what", recorded, expected}, OriginRows(comparison));
   const std::int64_t more = comparison.origin_count - std::ssize(comparison.origins);
   if (more > 0) html += fmt::format("<p>and {} more origins</p>\n", FormatCount(more));
   if (comparison.tainted_count > 0) {
