@@ -40,7 +40,8 @@ class JsonReportTest(unittest.TestCase):
                 self.assertNotEqual(verdict_schema.problems(report), [])
 
     def test_every_field_is_needed(self):
-        for field in verdict_schema.SCHEMA["required"]:
+        self.assertEqual(set(verdict_schema.SCHEMA["required"]), set(self.reports["equal"]))
+        for field in self.reports["equal"]:
             with self.subTest(field):
                 report = dict(self.reports["equal"])
                 del report[field]
