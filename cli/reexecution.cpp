@@ -26,7 +26,7 @@ Coverage CoverageOf(const ReplayPlan& plan, const ReexecutionRequest& request) {
   coverage.description = plan.description;
   coverage.stages = request.stages;
   coverage.in_flight = request.in_flight;
-  if (request.selection.draw && plan.recorded > 0) {
+  if (request.selection.draw && !plan.is_whole()) {
     coverage.detectable_share = DetectableShare(plan.recorded, coverage.selected);
   }
   return coverage;

@@ -55,7 +55,7 @@ class Interruption(EndToEndTest):
         """The record verifies as far as it goes and says that it is not whole."""
         result = self.verify(record, says=(*parts, "This verdict is about what is recorded.",
                                            "intact and causal"))
-        self.verify(record, "--reexecute", "8", says="the first 8 equal")
+        self.verify(record, "--reexecute", "8", says="equal to the sequential reference")
         return result
 
     def test_interrupt(self):
@@ -138,7 +138,7 @@ class LimitedDisk(EndToEndTest):
                                     "what was committed stays readable"))
         self.assertGreater(query(record, "SELECT count(*) FROM subnets")[0][0], 8)
         self.verify(record, says=("intact and causal", "This verdict is about what is recorded."))
-        self.verify(record, "--reexecute", "8", says="the first 8 equal")
+        self.verify(record, "--reexecute", "8", says="equal to the sequential reference")
 
     def test_full_at_start(self):
         """No half-made record is left behind."""

@@ -39,9 +39,15 @@ class MainPath(EndToEndTest):
                 self.assertEqual(result.out.splitlines()[-1],
                                  f"{SUBNETS} subnets, {accesses} accesses: {EQUAL}")
 
-    def test_reexecution_of_a_prefix(self):
-        self.verify(recorded("--stages", "3").path, "--reexecute", "5",
-                    says="intact and causal, the first 5 equal to the sequential reference")
+    def test_reexecution_of_a_draw(self):
+        """What a draw proves is said with it; the seed decides what is drawn."""
+        record = recorded("--stages", "3").path
+        result = self.verify(record, "--reexecute", "2",
+                             says=("re-executed 2 drawn by seed 7 and their causal cones: ",
+                                   "equal to the sequential reference",
+                                   "probability of 95 %"))
+        self.assertRegex(result.out, r"Had \d+\.\d % of the subnets been faulty or more")
+        self.verify(record, "--reexecute", "2", "--draw-seed", "8", says="drawn by seed 8")
 
     def test_record_level_losses(self):
         record = recorded("--stages", "2", "--record", "losses").path
