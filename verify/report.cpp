@@ -87,6 +87,11 @@ std::pair<const char*, const char*> ValueNames(const Verdict& verdict) {
   return {"recorded", "expected"};
 }
 
+std::pair<const char*, const char*> RecordNames(const Verdict& verdict) {
+  if (verdict.kind == VerdictKind::kDiff) return {"A", "B"};
+  return {"record", "reference"};
+}
+
 std::string ReferenceText(const Coverage& coverage) {
   if (coverage.is_sequential_reference()) return "the sequential reference";
   return fmt::format("a replay on {}", FormatCount(coverage.stages, "stage", "stages"));

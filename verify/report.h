@@ -18,6 +18,9 @@ std::string PlaceText(const Difference& difference);
 /// of which is the expected one, "A", "B".
 std::pair<const char*, const char*> ValueNames(const Verdict& verdict);
 
+/// What the two records of a comparison are called: "A", "B" by `diff`, else "record", "reference".
+std::pair<const char*, const char*> RecordNames(const Verdict& verdict);
+
 /// One line, without an end of line: "300 subnets, 4,200 accesses: equal to the sequential
 /// reference".
 std::string Summary(const Verdict& verdict);

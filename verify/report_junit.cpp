@@ -52,18 +52,21 @@ std::string Properties(const Verdict& verdict, const std::string& tool_version) 
     text += Property("coverage.stages", verdict.coverage.stages);
   }
   const bool is_diff = verdict.kind == VerdictKind::kDiff;
+  const bool is_here = verdict.reexecuted || verdict.reference.empty();
   const char* left = is_diff ? ".A" : ".recorded";
+  const char* right = is_diff ? ".B" : is_here ? ".here" : ".reference";
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
     text += Property("environment." + difference.key + left, difference.recorded);
-    text += Property("environment." + difference.key + (is_diff ? ".B" : ".here"), difference.here);
+    text += Property("environment." + difference.key + right, difference.here);
   }
+  const auto [record, reference] = RecordNames(verdict);
   for (const SettingDifference& difference : verdict.spec_differences) {
-    text += Property("spec." + difference.key + ".A", difference.a);
-    text += Property("spec." + difference.key + ".B", difference.b);
+    text += Property("spec." + difference.key + "." + record, difference.a);
+    text += Property("spec." + difference.key + "." + reference, difference.b);
   }
   for (const SettingDifference& difference : verdict.layout_differences) {
-    text += Property("layout." + difference.key + ".A", difference.a);
-    text += Property("layout." + difference.key + ".B", difference.b);
+    text += Property("layout." + difference.key + "." + record, difference.a);
+    text += Property("layout." + difference.key + "." + reference, difference.b);
   }
   return text + "    </properties>\n";
 }

@@ -21,8 +21,7 @@ const char* Sign(const Verdict& verdict) {
 std::string Title(const Verdict& verdict) {
   std::string text = fmt::format("### {} {}: {}", Sign(verdict), VerdictWord(verdict),
                                  MarkdownCode(verdict.record));
-  if (!verdict.reference.empty())
-    text += " (A) against " + MarkdownCode(verdict.reference) + " (B)";
+  if (!verdict.reference.empty()) text += " against " + MarkdownCode(verdict.reference);
   if (!verdict.spec_name.empty()) text += fmt::format(" ({})", EscapeMarkdown(verdict.spec_name));
   return text + "\n\n";
 }
@@ -34,10 +33,11 @@ std::string ValueCell(const std::string& value) {
 std::string EnvironmentTable(const Verdict& verdict) {
   if (verdict.environment_differences.empty()) return "";
   const bool is_diff = verdict.kind == VerdictKind::kDiff;
-  std::string text =
-      fmt::format("{}:\n\n| fact | {} | {} | may change bits |\n|---|---|---|---|\n",
-                  is_diff ? "The environments differ" : "The environment is not the recorded one",
-                  is_diff ? "A" : "recorded", is_diff ? "B" : "here");
+  std::string text = fmt::format(
+      "{}:\n\n| fact | {} | {} | may change bits |\n|---|---|---|---|\n",
+      is_diff ? "The environments differ" : "The environment is not the recorded one",
+      is_diff ? "A" : "recorded",
+      verdict.reexecuted || verdict.reference.empty() ? "here" : RecordNames(verdict).second);
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
     text += fmt::format("| {} | {} | {} | {} |\n", EscapeMarkdown(difference.key),
                         ValueCell(difference.recorded), ValueCell(difference.here),
@@ -46,9 +46,11 @@ std::string EnvironmentTable(const Verdict& verdict) {
   return text + "\n";
 }
 
-std::string SettingTable(const char* what, const std::vector<SettingDifference>& differences) {
+std::string SettingTable(const char* what, const Verdict& verdict,
+                         const std::vector<SettingDifference>& differences) {
   if (differences.empty()) return "";
-  std::string text = fmt::format("| {} | A | B |\n|---|---|---|\n", what);
+  const auto [record, reference] = RecordNames(verdict);
+  std::string text = fmt::format("| {} | {} | {} |\n|---|---|---|\n", what, record, reference);
   for (const SettingDifference& difference : differences) {
     text += fmt::format("| {} | {} | {} |\n", EscapeMarkdown(difference.key),
                         ValueCell(difference.a), ValueCell(difference.b));
@@ -165,8 +167,8 @@ std::string RenderMarkdown(const Verdict& verdict) {
     if (!confidence.empty()) text += EscapeMarkdown(confidence) + "\n\n";
   }
   text += EnvironmentTable(verdict);
-  text += SettingTable("spec", verdict.spec_differences);
-  text += SettingTable("layout", verdict.layout_differences);
+  text += SettingTable("spec", verdict, verdict.spec_differences);
+  text += SettingTable("layout", verdict, verdict.layout_differences);
   if (verdict.first_difference) text += FirstDifference(verdict);
   text += ExplanationTable(verdict);
   if (verdict.comparison) text += Spread(*verdict.comparison);

@@ -63,8 +63,10 @@ verbatim show run.db --layer block3.1
 
 TEST(RenderMarkdown, OfTwoRecords) {
   const std::string text = RenderMarkdown(ComparedVerdict());
-  EXPECT_THAT(text, HasSubstr("<code>run.db</code> (A) against <code>other.db</code> (B)"));
+  EXPECT_THAT(text, HasSubstr("<code>run.db</code> against <code>other.db</code>"));
   EXPECT_THAT(text, HasSubstr("| training.lr.base | <code>0.1</code> | <code>0.2</code> |"));
+  EXPECT_THAT(text, HasSubstr("| spec | A | B |"));
+  EXPECT_THAT(RenderMarkdown(AgainstVerdict()), HasSubstr("| spec | record | reference |"));
   EXPECT_THAT(text, HasSubstr("| stages | <code>2</code> | <code>3</code> |"));
   EXPECT_THAT(text, HasSubstr("<details><summary>1 origin, 2 tainted subnets</summary>"));
   EXPECT_THAT(text, HasSubstr("Tainted subnets: 3, 5\n"));

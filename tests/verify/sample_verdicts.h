@@ -167,12 +167,20 @@ inline Verdict ComparedVerdict() {
   return verdict;
 }
 
+/// The first of them verified against the second.
+inline Verdict AgainstVerdict() {
+  Verdict verdict = ComparedVerdict();
+  verdict.kind = VerdictKind::kVerify;
+  return verdict;
+}
+
 /// By the name under which a test may keep them.
 inline std::vector<std::pair<std::string, Verdict>> SampleVerdicts() {
   return {{"intact", IntactVerdict()},           {"equal", EqualVerdict()},
           {"different", DifferentVerdict()},     {"damaged", DamagedVerdict()},
           {"interrupted", InterruptedVerdict()}, {"drawn", DrawnVerdict()},
-          {"explained", ExplainedVerdict()},     {"compared", ComparedVerdict()}};
+          {"explained", ExplainedVerdict()},     {"compared", ComparedVerdict()},
+          {"against", AgainstVerdict()}};
 }
 
 }  // namespace verbatim

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "verify/html/html_charts.h"
+#include "verify/report.h"
 
 namespace verbatim {
 namespace {
@@ -20,8 +21,9 @@ Json FocusJson(const Verdict& verdict) {
   return has_seq ? Json(*verdict.first_difference->seq) : Json(nullptr);
 }
 
-Json CurveJson(const LossCurve& curve) {
+Json CurveJson(const char* name, const LossCurve& curve) {
   Json json;
+  json["name"] = name;
   json["points"] = Json::array();
   for (const LossPoint& point : curve.points) {
     json["points"].push_back({point.seq, Rounded(point.loss)});
@@ -36,9 +38,11 @@ Json CurveJson(const LossCurve& curve) {
 
 Json LossJson(const Verdict& verdict, const ReportData& data) {
   if (data.losses.points.empty()) return nullptr;
+  const auto [record, reference] = RecordNames(verdict);
   Json json;
-  json["record"] = CurveJson(data.losses);
-  json["reference"] = data.reference_losses ? CurveJson(*data.reference_losses) : Json(nullptr);
+  json["record"] = CurveJson(record, data.losses);
+  json["reference"] =
+      data.reference_losses ? CurveJson(reference, *data.reference_losses) : Json(nullptr);
   json["focus"] = FocusJson(verdict);
   return json;
 }

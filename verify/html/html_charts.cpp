@@ -7,6 +7,7 @@
 #include "verify/html/html_sections.h"
 #include "verify/html/html_text.h"
 #include "verify/markup.h"
+#include "verify/report.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -146,10 +147,11 @@ std::string GraphTable(const Neighbourhood& neighbourhood) {
 
 }  // namespace
 
-std::string LossHtml(const ReportData& data) {
+std::string LossHtml(const Verdict& verdict, const ReportData& data) {
   if (data.losses.points.empty()) return "";
-  std::vector<Key> keys{{"line record", data.reference_losses ? "A" : "record"}};
-  if (data.reference_losses) keys.push_back({"line reference", "B, dashed"});
+  std::vector<Key> keys{{"line record", RecordNames(verdict).first}};
+  const std::string dashed = fmt::format("{}, dashed", RecordNames(verdict).second);
+  if (data.reference_losses) keys.push_back({"line reference", dashed.c_str()});
   return SectionHtml("loss", "Loss",
                      FigureHtml("loss", "Line chart of the loss by subnet", Legend(keys),
                                 LossCaption(data.losses), LossTable(data.losses)));

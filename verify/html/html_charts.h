@@ -10,7 +10,7 @@
 namespace verbatim {
 
 /// JSON that may stand inside <script>. By chart, each null where there is nothing to draw:
-///   loss:     record, reference (points [seq, loss], windows [first, last, lowest, mean,
+///   loss:     record, reference (name, points [seq, loss], windows [first, last, lowest, mean,
 ///             highest]), focus
 ///   timeline: length_ns, begin_ns, stages, bars [stage, begin, end, phase, seq, microbatch] in ns
 ///             of the window, busy (share of the window by stage), focus
@@ -19,7 +19,7 @@ namespace verbatim {
 ///   graph:    nodes [seq, level, Equality], edges [from, to, layers]
 std::string ChartsJson(const Verdict& verdict, const ReportData& data);
 
-std::string LossHtml(const ReportData& data);
+std::string LossHtml(const Verdict& verdict, const ReportData& data);
 std::string TimelineHtml(const Verdict& verdict, const ReportData& data);
 /// With the tables of origins and of tainted layers.
 std::string EqualityMapHtml(const Verdict& verdict, const ReportData& data);

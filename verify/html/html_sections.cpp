@@ -16,7 +16,7 @@ namespace {
 
 /// What the values beside the record's are those of.
 std::string OtherSide(const Verdict& verdict) {
-  if (verdict.kind == VerdictKind::kDiff) return "B";
+  if (!verdict.reexecuted && !verdict.reference.empty()) return RecordNames(verdict).second;
   return verdict.reexecuted ? "re-execution, here" : "here";
 }
 
@@ -107,18 +107,23 @@ std::string CountRows(const Verdict& verdict) {
 }
 
 std::string ComparedSentence(const Verdict& verdict) {
-  if (!verdict.reference.empty()) {
+  if (verdict.kind == VerdictKind::kDiff) {
     return "Two records were compared, subnet by subnet, in everything that both hold.";
   }
+  std::string text = "The record was examined by itself: integrity, stream and causality. ";
   if (verdict.reexecuted) {
-    return fmt::format(
-        "The record was examined by itself; then {} trained again, and everything that is recorded "
-        "of them was compared, bit for bit, with {}.",
+    text += fmt::format(
+        "Then {} trained again, and everything that is recorded of them was compared, bit for bit, "
+        "with {}. ",
         FormatCount(verdict.coverage.executed, "of its subnets was", "of its subnets were"),
         ReferenceText(verdict.coverage));
+  } else {
+    text += "Nothing was re-executed. ";
   }
-  return "The record was examined by itself: integrity, stream and causality. Nothing was "
-         "re-executed.";
+  if (!verdict.reference.empty()) {
+    text += "Every subnet that a recorded reference holds too was compared with it.";
+  }
+  return text;
 }
 
 std::string EnvironmentRowHtml(const EnvironmentDifference& difference) {
@@ -202,8 +207,8 @@ std::string FirstDifferenceHtml(const Verdict& verdict) {
 }
 
 std::string ComparedHtml(const Verdict& verdict, const ReportData& data) {
-  std::vector<std::string> headings{"setting", data.reference_run ? "A" : "record"};
-  if (data.reference_run) headings.insert(headings.end(), {"B", ""});
+  std::vector<std::string> headings{"setting", RecordNames(verdict).first};
+  if (data.reference_run) headings.insert(headings.end(), {RecordNames(verdict).second, ""});
   return SectionHtml("compared", "What was compared",
                      "<p>" + ComparedSentence(verdict) + "</p>\n<div class=\"columns\">\n" +
                          TableHtml("Settings", headings, SettingRows(verdict, data)) +

@@ -48,7 +48,7 @@ std::string RenderHtml(const Verdict& verdict, const RecordReader& record,
   body += ProblemsHtml(data);
   body += EqualityMapHtml(verdict, data);
   body += NeighbourhoodHtml(verdict, data);
-  body += LossHtml(data);
+  body += LossHtml(verdict, data);
   body += TimelineHtml(verdict, data);
   body += EnvironmentHtml(verdict, data);
   body += NextCommandsHtml(verdict);

@@ -43,7 +43,7 @@
       .attr("text-anchor", left ? "end" : "start").text(`≠ subnet ${seq}`);
   }
 
-  function drawCurve(svg, curve, kind, name, x, y) {
+  function drawCurve(svg, curve, kind, x, y) {
     const line = d3.line().x((d) => x(d[0])).y((d) => y(d[1]));
     svg.append("path").attr("class", `raw ${kind}`).attr("d", line(curve.points));
     const means = curve.windows.map(([first, last, lowest, mean, highest]) =>
@@ -55,7 +55,7 @@
     means.forEach((d) => tip(
       svg.append("circle").attr("class", `point ${kind}`).attr("r", 2.25)
         .attr("cx", x(d.middle)).attr("cy", y(d.mean)),
-      `${name}, ${d.first === d.last ? `subnet ${d.first}` : `subnets ${d.first}–${d.last}`}\n` +
+      `${curve.name}, ${d.first === d.last ? `subnet ${d.first}` : `subnets ${d.first}–${d.last}`}\n` +
         `mean ${significant(d.mean)}, lowest ${significant(d.lowest)}, highest ` +
         significant(d.highest)));
   }
@@ -75,8 +75,7 @@
     axis(svg, margin.left, 0, d3.axisLeft(y).ticks(5).tickSizeOuter(0));
     svg.append("text").attr("class", "muted").attr("x", width - margin.right).attr("y", height - 4)
       .attr("text-anchor", "end").text("subnet");
-    const names = loss.reference ? { record: "A", reference: "B" } : { record: "record" };
-    curves.forEach(([kind, curve]) => drawCurve(svg, curve, kind, names[kind], x, y));
+    curves.forEach(([kind, curve]) => drawCurve(svg, curve, kind, x, y));
     if (loss.focus !== null) {
       focusLine(svg, x(loss.focus), margin.top, height - margin.bottom, loss.focus, width);
     }
