@@ -32,12 +32,12 @@ std::string ValueCell(const std::string& value) {
 
 std::string EnvironmentTable(const Verdict& verdict) {
   if (verdict.environment_differences.empty()) return "";
-  const bool is_diff = verdict.kind == VerdictKind::kDiff;
-  std::string text = fmt::format(
-      "{}:\n\n| fact | {} | {} | may change bits |\n|---|---|---|---|\n",
-      is_diff ? "The environments differ" : "The environment is not the recorded one",
-      is_diff ? "A" : "recorded",
-      verdict.reexecuted || verdict.reference.empty() ? "here" : RecordNames(verdict).second);
+  const bool is_here = verdict.reexecuted || verdict.reference.empty();
+  std::string text =
+      fmt::format("{}:\n\n| fact | {} | {} | may change bits |\n|---|---|---|---|\n",
+                  is_here ? "The environment is not the recorded one" : "The environments differ",
+                  is_here ? "recorded" : RecordNames(verdict).first,
+                  is_here ? "here" : RecordNames(verdict).second);
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
     text += fmt::format("| {} | {} | {} | {} |\n", EscapeMarkdown(difference.key),
                         ValueCell(difference.recorded), ValueCell(difference.here),

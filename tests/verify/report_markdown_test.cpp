@@ -65,6 +65,10 @@ TEST(RenderMarkdown, OfTwoRecords) {
   const std::string text = RenderMarkdown(ComparedVerdict());
   EXPECT_THAT(text, HasSubstr("<code>run.db</code> against <code>other.db</code>"));
   EXPECT_THAT(text, HasSubstr("| training.lr.base | <code>0.1</code> | <code>0.2</code> |"));
+  Verdict elsewhere = AgainstVerdict();
+  elsewhere.environment_differences = {{"cpu.model", "one", "two", true}};
+  EXPECT_THAT(RenderMarkdown(elsewhere),
+              HasSubstr("The environments differ:\n\n| fact | record | reference |"));
   EXPECT_THAT(text, HasSubstr("| spec | A | B |"));
   EXPECT_THAT(RenderMarkdown(AgainstVerdict()), HasSubstr("| spec | record | reference |"));
   EXPECT_THAT(text, HasSubstr("| stages | <code>2</code> | <code>3</code> |"));
