@@ -57,10 +57,16 @@ class Diff(EndToEndTest):
         comparison = verdict["comparison"]
         self.assertEqual(comparison["origin_count"], 1)
         tainted = {seq for low, high in comparison["tainted"] for seq in range(low, high + 1)}
-        expected = reached_from(clean, FLIPPED, layer)
-        self.assertEqual(tainted, expected)
-        self.assertLess(0, len(expected))
-        self.assertLess(len(expected), SUBNETS_LONG - FLIPPED - 1)
+        # What differs, by the sealed rows alone. Causality bounds it; where a rectifier cuts a
+        # gradient off, a layer of a tainted subnet can come out equal, and less is tainted.
+        contents = [dict(query(record, "SELECT seq, content_digest FROM subnets"))
+                    for record in (clean, flipped)]
+        differing = {seq for seq in contents[0] if contents[0][seq] != contents[1][seq]}
+        reached = reached_from(clean, FLIPPED, layer)
+        self.assertEqual(tainted, differing - {FLIPPED})
+        self.assertLessEqual(tainted, reached)
+        self.assertGreater(len(tainted), len(reached) / 2)
+        self.assertLess(len(reached), SUBNETS_LONG - FLIPPED - 1)
 
     def test_compares_the_common_prefix_of_two_lengths(self):
         long = recorded("--stages", "3").path

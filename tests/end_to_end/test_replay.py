@@ -138,7 +138,7 @@ class Injected(EndToEndTest):
         self.assertEqual(comparison["origin_count"], 1)
         self.assertEqual(comparison["origins"][0]["subnet"], 6)
         # Stem and head are shared by all, so everything afterwards follows from it.
-        self.assertEqual(comparison["tainted"], [{"first": 7, "last": SUBNETS - 1}])
+        self.assertEqual(comparison["tainted"], [[7, SUBNETS - 1]])
 
     def test_says_that_an_edited_row_is_no_computation(self):
         record = self.train("--stages", "2", "--inject", "rewritten-row@4")
