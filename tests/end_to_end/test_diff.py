@@ -81,6 +81,13 @@ class Diff(EndToEndTest):
                                             "training.lr.base: A 0.05, B 0.06")).out
         self.assertLess(out.index("threads_per_stage"), out.index("First difference"))
 
+    def test_another_seed_is_another_spec(self):
+        other = self.train(spec=self.write_spec({"seed": 8}), record="other.db")
+        report = self.diff(recorded("--stages", "3").path, other, "--format", "json", code=1).json()
+        difference = report["first_difference"]
+        self.assertEqual((difference["class"], difference["what"]), ("spec", "initial weights"))
+        self.assertIn("the specs differ (seed)", difference["cause"])
+
     def test_explains(self):
         a = recorded("--stages", "3").path
         b = self.train("--inject", "lost-update@7", record="lost.db")
