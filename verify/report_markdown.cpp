@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "verify/explanation_text.h"
+#include "verify/comparison_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
 #include "verify/text.h"
@@ -117,17 +118,6 @@ std::string Checks(const std::vector<Check>& checks) {
   return Details(fmt::format("Checks: {} passed, {} failed, {} not run", count(Outcome::kPassed),
                              count(Outcome::kFailed), count(Outcome::kNotRun)),
                  table);
-}
-
-std::string RangesText(const std::vector<SeqRange>& ranges) {
-  std::string text;
-  for (const SeqRange& range : ranges) {
-    if (!text.empty()) text += ", ";
-    text += range.first == range.last ? fmt::format("{}", range.first)
-                                      : fmt::format("{}–{}", range.first, range.last);
-    if (text.size() > 400) return text + ", …";
-  }
-  return text;
 }
 
 std::string Spread(const Comparison& comparison) {

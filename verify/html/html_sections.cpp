@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "verify/comparison_text.h"
 #include "verify/explanation_text.h"
 #include "verify/html/html_text.h"
 #include "verify/markup.h"
@@ -141,18 +142,6 @@ std::string OriginRows(const Comparison& comparison) {
                      CodeHtml(origin.recorded), CodeHtml(origin.expected)});
   }
   return rows;
-}
-
-std::string RangesText(const std::vector<SeqRange>& ranges) {
-  constexpr std::size_t kShown = 200;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, ranges.size()); ++i) {
-    const SeqRange& range = ranges[i];
-    text += text.empty() ? "" : ", ";
-    text += range.first == range.last ? fmt::format("{}", range.first)
-                                      : fmt::format("{}–{}", range.first, range.last);
-  }
-  return ranges.size() > kShown ? text + ", …" : text;
 }
 
 }  // namespace
