@@ -68,13 +68,14 @@ std::optional<Difference> CompareInitialWeights(const std::vector<LayerRow>& rec
   Difference difference = AtLayer(DifferenceClass::kInitialWeights, "initial weights", *left);
   difference.recorded = ToShortHex(left->initial_digest);
   difference.expected = ToShortHex(right->initial_digest);
-  difference.cause = "before the first subnet";
+  difference.cause = "the layer was initialised otherwise";
   std::int64_t more = 0;
   for (std::size_t i = 0; i < std::min(recorded.size(), here.size()); ++i) {
     more += HasSameWeights(recorded[i], here[i]) ? 0 : 1;
   }
   if (--more > 0) {
-    difference.cause += fmt::format("; {} too", FormatCount(more, "more layer", "more layers"));
+    difference.cause +=
+        fmt::format(", and {} more {} too", FormatCount(more), more == 1 ? "was" : "were");
   }
   return difference;
 }

@@ -189,7 +189,7 @@ TEST(RunComparison, InitialWeightsTaintTheirReaders) {
   ASSERT_TRUE(difference.has_value());
   EXPECT_EQ(difference->kind, DifferenceClass::kInitialWeights);
   EXPECT_EQ(difference->layer, 4);
-  EXPECT_THAT(difference->cause, HasSubstr("1 more layer too"));
+  EXPECT_THAT(difference->cause, HasSubstr("and 1 more was too"));
   EXPECT_EQ(comparison.result().origin_count, 1);
   std::vector<SubnetRow> b = a.subnets();
   std::int64_t readers = 0;
