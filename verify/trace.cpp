@@ -25,9 +25,10 @@ double Microseconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e3;
 }
 
-/// A tid of 0 would be taken for the process itself.
-int Thread(std::int32_t stage) {
-  return stage + 1;
+/// A tid of 0 would be taken for the process itself. 64 bits, for a damaged record may claim the
+/// largest stage.
+std::int64_t Thread(std::int32_t stage) {
+  return std::int64_t{stage} + 1;
 }
 
 Json Event(const char* type, std::string name, std::int32_t stage) {

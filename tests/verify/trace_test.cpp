@@ -104,6 +104,15 @@ TEST(WriteTrace, WritesALossThatIsNoNumber) {
   EXPECT_EQ(tasks[0]["args"]["loss"], "NaN");
 }
 
+TEST(WriteTrace, HoldsTheLargestStageThatARecordCanClaim) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets.resize(1);
+  sample.subnets[0].activities = {{2147483647, 0, Phase::kForward, 10, 20}};
+  const auto tasks = Events(TraceOf(SampleReader(sample)), "X");
+  ASSERT_EQ(tasks.size(), 1U);
+  EXPECT_EQ(tasks[0]["tid"], 2147483648);
+}
+
 TEST(WriteTrace, StopsWhereItCannotWrite) {
   const SyntheticReader reader({.subnets = 1000});
   int pieces = 0;
