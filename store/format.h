@@ -18,6 +18,10 @@ inline constexpr std::int64_t kAccessKeyLayers = std::int64_t{1} << kAccessLayer
 /// Layer ids are below kAccessKeyLayers, sequence ids at most this.
 inline constexpr std::int64_t kSeqMax = (std::int64_t{1} << 43) - 1;
 
+/// Begins and durations of tasks are no farther from 0 than this, 36 years: sums and differences of
+/// a few stay within 64 bits.
+inline constexpr std::int64_t kTimeMaxNs = std::int64_t{1} << 60;
+
 /// How long a connection waits for another one's lock.
 inline constexpr std::int32_t kBusyTimeoutMs = 5000;
 

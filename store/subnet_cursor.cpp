@@ -49,12 +49,11 @@ void ReadActivation(RowReader& row, std::int64_t /*seq*/, ActivationRow& activat
 }
 
 void ReadActivity(RowReader& row, std::int64_t /*seq*/, ActivityRow& activity) {
-  constexpr std::int64_t kTimeMax = std::numeric_limits<std::int64_t>::max() / 2;
   activity.stage = row.Index();
   activity.microbatch = row.Index();
   activity.phase = static_cast<Phase>(row.Int(0, 2));
-  activity.begin_ns = row.Int(-kTimeMax, kTimeMax);
-  activity.end_ns = activity.begin_ns + row.Int(-kTimeMax, kTimeMax);
+  activity.begin_ns = row.Int(-kTimeMaxNs, kTimeMaxNs);
+  activity.end_ns = activity.begin_ns + row.Int(-kTimeMaxNs, kTimeMaxNs);
 }
 
 // What a table of rows that belong to subnets is called and how it is read. The SQL selects a

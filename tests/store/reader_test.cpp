@@ -188,6 +188,8 @@ TEST_F(ReaderTest, DamagedRowsAreNamed) {
        "column begin_ns"},
       {"UPDATE activity SET duration_ns = -9223372036854775807 WHERE seq = 1",
        "column duration_ns"},
+      {"UPDATE activity SET duration_ns = (1 << 60) + 1 WHERE seq = 1",
+       "column duration_ns is 1152921504606846977"},
       {"UPDATE activations SET digest = x'00' WHERE seq = 1", "table activations, row seq 1"},
       {"UPDATE activations SET position = -1 WHERE seq = 1 AND microbatch = 0",
        "column position is -1"},

@@ -46,8 +46,7 @@ std::optional<std::int64_t> ReadWholeRun(const RecordReader& record, ReportData&
   });
   if (!read) data.problems.push_back(read.error().message);
   data.losses = losses.Finish();
-  data.run_ns =
-      std::max<std::int64_t>(0, span.end_ns > span.begin_ns ? span.end_ns - span.begin_ns : 0);
+  data.run_ns = span.end_ns > span.begin_ns ? span.end_ns - span.begin_ns : 0;
   return last;
 }
 

@@ -5,6 +5,8 @@
 #include <limits>
 #include <tuple>
 
+#include "store/format.h"
+
 namespace verbatim {
 namespace {
 
@@ -75,7 +77,8 @@ void StageBusy::Add(Phase phase, std::int64_t duration_ns) {
   std::int64_t& spent = phase == Phase::kForward    ? forward_ns
                         : phase == Phase::kBackward ? backward_ns
                                                     : update_ns;
-  spent += duration_ns;
+  // Durations are as recorded, and any number of them may be damaged.
+  spent = std::clamp(spent + duration_ns, -kTimeMaxNs, kTimeMaxNs);
 }
 
 Result<StageTimeline> ReadStageTimeline(const RecordReader& reader, const RunInfo& run,

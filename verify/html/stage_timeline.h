@@ -16,7 +16,7 @@ struct TimelineBar {
   ActivityRow task;
 };
 
-/// Nanoseconds that a stage spent, by phase.
+/// Nanoseconds that a stage spent, by phase; each at most kTimeMaxNs (store/format.h).
 struct StageBusy {
   std::int64_t forward_ns = 0;
   std::int64_t backward_ns = 0;

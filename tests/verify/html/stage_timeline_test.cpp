@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "store/format.h"
 #include "tests/verify/synthetic_run.h"
 
 namespace verbatim {
@@ -50,6 +51,15 @@ TEST(StageTimeline, IsNarrowedWhereThereIsTooMuchToDraw) {
   EXPECT_LE(timeline.bars.size(), StageTimeline::kBarsMax);
   EXPECT_GT(timeline.bars.size(), StageTimeline::kBarsMax / 8);
   EXPECT_TRUE(HasSubnet(timeline, 50));
+}
+
+TEST(StageBusy, StaysWithinItsBoundsWhateverIsRecorded) {
+  StageBusy busy;
+  for (int i = 0; i < 100; ++i) busy.Add(Phase::kForward, kTimeMaxNs);
+  EXPECT_EQ(busy.forward_ns, kTimeMaxNs);
+  for (int i = 0; i < 100; ++i) busy.Add(Phase::kUpdate, -kTimeMaxNs);
+  EXPECT_EQ(busy.update_ns, -kTimeMaxNs);
+  EXPECT_EQ(busy.total_ns(), 0);
 }
 
 TEST(StageTimeline, IsEmptyWithoutActivity) {
