@@ -10,9 +10,23 @@ namespace {
 constexpr const char* kReplacement = "\xef\xbf\xbd";  // U+FFFD in UTF-8
 constexpr std::string_view kMarkdownMarks = "\\`*_[]|~#";
 
-/// What XML 1.0 calls no character, apart from what ValidUtf8 has replaced.
-bool IsForbiddenControl(unsigned char byte) {
-  return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
+/// What XML 1.0 calls no character (section 2.2), apart from what ValidUtf8 has replaced: most
+/// controls, U+FFFE and U+FFFF.
+std::string OnlyXmlCharacters(std::string_view text) {
+  std::string kept;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::string_view three = text.substr(i, 3);
+    if (three == "\xef\xbf\xbe" || three == "\xef\xbf\xbf") {
+      kept += kReplacement;
+      i += 2;
+    } else if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') {
+      kept += kReplacement;
+    } else {
+      kept += text[i];
+    }
+  }
+  return kept;
 }
 
 std::string OnOneLine(std::string_view text) {
@@ -33,7 +47,7 @@ std::string ValidUtf8(std::string_view text) {
 
 std::string EscapeXml(std::string_view text) {
   std::string escaped;
-  for (const char c : ValidUtf8(text)) {
+  for (const char c : OnlyXmlCharacters(ValidUtf8(text))) {
     if (c == '&') {
       escaped += "&amp;";
     } else if (c == '<') {
@@ -42,8 +56,6 @@ std::string EscapeXml(std::string_view text) {
       escaped += "&gt;";
     } else if (c == '"') {
       escaped += "&quot;";
-    } else if (IsForbiddenControl(static_cast<unsigned char>(c))) {
-      escaped += kReplacement;
     } else {
       escaped += c;
     }

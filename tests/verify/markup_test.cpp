@@ -17,6 +17,8 @@ TEST(EscapeXml, KeepsEveryCharacterThatXmlCanHold) {
   EXPECT_EQ(EscapeXml("</script>"), "&lt;/script&gt;");
   EXPECT_EQ(EscapeXml("two\nlines\tand…"), "two\nlines\tand…");
   EXPECT_EQ(EscapeXml(std::string_view("\0\x1b", 2)), "\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(EscapeXml("a\xef\xbf\xbe\xef\xbf\xbfz"), "a\xef\xbf\xbd\xef\xbf\xbdz");
+  EXPECT_EQ(EscapeXml("\xef\xbf\xbc"), "\xef\xbf\xbc");  // U+FFFC is a character
 }
 
 TEST(EscapeMarkdown, LeavesNothingThatMarksUp) {
