@@ -37,6 +37,8 @@ bool RecordingSink::OnSubnet(const SubnetRow& subnet) {
 }
 
 void RecordingSink::OnEvaluations(const std::vector<EvaluationRow>& evaluations) {
+  // Evaluations without the subnets before them would be damage, should the process die here.
+  Flush();
   if (status_) status_ = writer_->WriteEvaluations(evaluations);
   next_.OnEvaluations(evaluations);
 }

@@ -28,8 +28,6 @@ class RecordingSink : public ReexecutionSink {
   /// Ends the record: "complete" where it holds every subnet of the spec, else "interrupted", with
   /// `why` as its detail. Returns the first error. Call once, after the re-execution.
   Status Close(const std::string& why);
-  /// Whether there is a record: the re-execution came as far as the layers.
-  bool is_open() const { return writer_ != nullptr; }
 
  private:
   void Flush();
