@@ -115,8 +115,7 @@ Status NeighbourhoodSearch::Run(std::int64_t seq) {
 
 Neighbourhood NeighbourhoodSearch::Finish(const Verdict& verdict) {
   for (const auto& [seq, level] : level_) {
-    const int row = static_cast<int>(result_.nodes.size());
-    result_.nodes.push_back({seq, level, row, EqualityOf(verdict, seq)});
+    result_.nodes.push_back({seq, level, EqualityOf(verdict, seq)});
   }
   return std::move(result_);
 }

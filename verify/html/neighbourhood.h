@@ -15,7 +15,6 @@ namespace verbatim {
 struct NeighbourNode {
   std::int64_t seq = 0;
   int level = 0;  ///< -2, -1: predecessors; 0: the subnet; 1, 2: successors
-  int row = 0;    ///< where it is drawn: rows are the shown subnets in ascending seq
   Equality equality = Equality::kNotCompared;
 };
 

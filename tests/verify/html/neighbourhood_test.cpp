@@ -32,7 +32,6 @@ TEST(Neighbourhood, OfAChainIsTwoLevelsEachWay) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(chain.nodes[static_cast<std::size_t>(i)].seq, 3 + i);
     EXPECT_EQ(chain.nodes[static_cast<std::size_t>(i)].level, i - 2);
-    EXPECT_EQ(chain.nodes[static_cast<std::size_t>(i)].row, i);
   }
   ASSERT_EQ(chain.edges.size(), 4U);
   EXPECT_THAT(chain.edges[0].layers, testing::ElementsAre("stem", "block0.0", "head"));
