@@ -29,7 +29,7 @@ Status ChangeRecord(const fs::path& path, const Change& change) {
 }
 
 std::int64_t AccessKey(std::int64_t seq, std::int32_t layer) {
-  return seq << 20 | layer;
+  return seq * kAccessKeyLayers + layer;
 }
 
 }  // namespace
