@@ -53,14 +53,7 @@ Status CheckPaths(const DiffOptions& options) {
         fmt::format("{} and {} are the same file", options.a.string(), options.b.string()),
         "Name two records.");
   }
-  for (const fs::path& record : {options.a, options.b}) {
-    if (!options.output.empty() && IsPartOfRecord(options.output, record)) {
-      return UsageError(
-          fmt::format("-o {} is one of the records, or a part of it", options.output.string()),
-          "Name another file for the report.");
-    }
-  }
-  return {};
+  return CheckReportFiles(options.output, options.also, {options.a, options.b});
 }
 
 /// --explain computes on tensors. One process can have one numeric profile only.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "cli/output.h"
 #include "cli/version.h"
 #include "verify/html/render_html.h"
@@ -14,8 +12,10 @@
 namespace verbatim {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// Empty where the name ends in nothing known.
-std::string FormatOf(const std::filesystem::path& file) {
+std::string FormatOf(const fs::path& file) {
   const std::string ending = file.extension().string();
   if (ending == ".txt") return "text";
   if (ending == ".json") return "json";
@@ -50,6 +50,21 @@ void AddFurtherReportsOption(CLI::App& command, std::vector<std::string>& files)
       ->type_name("FILE")
       ->allow_extra_args(false)
       ->check(CLI::Validator(ReportProblem, ""));
+}
+
+Status CheckReportFiles(const fs::path& output, const std::vector<std::string>& also,
+                        const std::vector<fs::path>& records) {
+  std::vector<fs::path> files(also.begin(), also.end());
+  if (!output.empty()) files.push_back(output);
+  for (const fs::path& file : files) {
+    for (const fs::path& record : records) {
+      if (!IsPartOfRecord(file, record)) continue;
+      return UsageError(
+          fmt::format("the report {} is the record itself, or a part of it", file.string()),
+          "Name another file for the report.");
+    }
+  }
+  return {};
 }
 
 Status WriteFurtherReports(const std::vector<std::string>& files, const Verdict& verdict,

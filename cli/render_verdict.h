@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,11 @@ void AddVerdictFormatOption(CLI::App& command, std::string& format);
 /// `--also FILE`, which may be given several times: the report once more, in the format that the
 /// file's name ends in: .txt, .json, .xml (junit), .md (markdown) or .html.
 void AddFurtherReportsOption(CLI::App& command, std::vector<std::string>& files);
+
+/// kUsage where a report, the one in `output` (if it is not empty) or a further one, would replace
+/// one of the records or a part of it.
+Status CheckReportFiles(const std::filesystem::path& output, const std::vector<std::string>& also,
+                        const std::vector<std::filesystem::path>& records);
 
 /// Writes them, replacing existing files. kFailed names the first that cannot be written.
 Status WriteFurtherReports(const std::vector<std::string>& files, const Verdict& verdict,

@@ -48,6 +48,7 @@ constexpr const char* kFooter =
 
 Status CheckReplay(const ReplayOptions& options) {
   const ReexecutionRequest& request = options.request;
+  std::vector<fs::path> records{request.record};
   if (options.layer.has_value() != options.at.has_value()) {
     return UsageError("--layer and --at go together: one version of one layer",
                       "Example: --layer block3.1 --at 120");
@@ -62,12 +63,9 @@ Status CheckReplay(const ReplayOptions& options) {
       return UsageError("a causal cone makes no record: a record holds subnets without gaps",
                         "Leave out -o, or replay a prefix with --until.");
     }
+    records.push_back(request.output);
   }
-  if (!options.report.empty() && IsPartOfRecord(options.report, request.record)) {
-    return UsageError(
-        fmt::format("--report {} is the record itself, or a part of it", options.report.string()),
-        "Name another file for the report.");
-  }
+  RETURN_IF_ERROR(CheckReportFiles(options.report, options.also, records));
   return CheckDataFolder(request.data);
 }
 

@@ -68,14 +68,9 @@ std::string CountProblem(const std::string& text) {
 }
 
 Status CheckPaths(const VerifyOptions& options) {
-  std::vector<fs::path> files(options.also.begin(), options.also.end());
-  if (!options.output.empty()) files.push_back(options.output);
-  for (const fs::path& file : files) {
-    if (!IsPartOfRecord(file, options.request.record)) continue;
-    return UsageError(
-        fmt::format("the report {} is the record itself, or a part of it", file.string()),
-        "Name another file for the report.");
-  }
+  std::vector<fs::path> records{options.request.record};
+  if (!options.against.empty()) records.push_back(options.against);
+  RETURN_IF_ERROR(CheckReportFiles(options.output, options.also, records));
   std::error_code error;
   if (fs::equivalent(options.against, options.request.record, error)) {
     return UsageError(fmt::format("--against {} is the record itself", options.against.string()),
@@ -112,9 +107,6 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   if (reexecute && !verdict.damaged) {
     ASSIGN_OR_RETURN(options.request.selection, SelectionOf(options, verdict.run));
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
-    if (options.explain) {
-      ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
-    }
   }
   if (reference && !verdict.damaged) {
     ProgressBar progress("comparing", reader->SubnetCount().value_or(0), false,
@@ -122,6 +114,10 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
     RETURN_IF_ERROR(CompareAgainst(
         *reader, *reference, options.against.string(),
         [&](std::int64_t done) { progress.Update(done); }, verdict));
+  }
+  // Only now is it known which difference is the first.
+  if (options.explain) {
+    ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
   }
   RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *reader, reference.get()),
                               options.output));

@@ -123,6 +123,8 @@ TEST_F(DiffCommand, SaysWhichRecordIsDamaged) {
 TEST_F(DiffCommand, DoesNotWriteItsReportOverARecord) {
   const std::string a = WriteRecord(MakeSampleRun(), "a.db");
   const std::string b = WriteRecord(MakeSampleRun(), "b.db");
+  std::filesystem::create_symlink(b, Path("link.txt"));
+  EXPECT_EQ(Run({"diff", a, b, "--also", Path("link.txt")}).exit_code, 2);
   for (const std::string& output : {a, b, b + "-wal"}) {
     EXPECT_EQ(Run({"diff", a, b, "-o", output}).exit_code, 2);
   }

@@ -70,9 +70,17 @@ TEST_F(ReplayCommand, RecordsTheReplay) {
 TEST_F(ReplayCommand, ExplainsTheFirstDifference) {
   engine_.computed.subnets[3].loss_bits ^= 1;
   engine_.explanation.left_reproduced = true;
-  engine_.explanation.first = TensorDifference{
-      Phase::kForward, "block1.0", "linear", "output of micro-batch 1", {4, 8}, {2, 5},
-      0.5f,            0.25f,      32,       3,                         0.25};
+  engine_.explanation.first = TensorDifference{Phase::kForward,
+                                               "block1.0",
+                                               "linear",
+                                               "output of micro-batch 1",
+                                               {4, 8},
+                                               {2, 5},
+                                               0.5f,
+                                               0.25f,
+                                               32,
+                                               3,
+                                               0.25};
   SampleRun sample = MakeSampleRun();
   sample.environment.push_back({"info.injected", "stale-read@3 block1.0 forward"});
   const CommandResult result = Run({"replay", WriteRecord(sample), "--explain"});
@@ -99,11 +107,22 @@ TEST_F(ReplayCommand, ExplainsNothingWhereAllIsEqual) {
 
 TEST_F(ReplayCommand, RefusesWhatMakesNoSense) {
   const std::string record = WriteRecord(MakeSampleRun());
+  std::filesystem::create_symlink(record, Path("link.txt"));
   const std::vector<std::vector<std::string>> usages{
-      {"--subnet", "12"},       {"--until", "12"},  {"--layer", "head"},
-      {"--at", "1"},            {"-o", record},     {"--subnet", "1", "-o", Path("cone.db")},
-      {"--report", record},     {"--stages", "0"},  {"--subnet", "1", "--until", "1"},
-      {"--record", "off"},      {"--force"},        {"--layer", "none", "--at", "1"}};
+      {"--also", Path("link.txt")},
+      {"-o", Path("out.db"), "--report", Path("out.db")},
+      {"--subnet", "12"},
+      {"--until", "12"},
+      {"--layer", "head"},
+      {"--at", "1"},
+      {"-o", record},
+      {"--subnet", "1", "-o", Path("cone.db")},
+      {"--report", record},
+      {"--stages", "0"},
+      {"--subnet", "1", "--until", "1"},
+      {"--record", "off"},
+      {"--force"},
+      {"--layer", "none", "--at", "1"}};
   for (const auto& options : usages) {
     std::vector<std::string> words{"replay", record};
     words.insert(words.end(), options.begin(), options.end());

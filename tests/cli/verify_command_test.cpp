@@ -198,6 +198,26 @@ TEST_F(VerifyCommand, DoesNotWriteItsReportOverTheRecord) {
   EXPECT_EQ(Run({"verify", record}).exit_code, 0);
 }
 
+TEST_F(VerifyCommand, DoesNotWriteAReportOverTheReference) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const std::string reference = WriteRecord(MakeSampleRun(), "reference.db");
+  EXPECT_EQ(Run({"verify", record, "--against", reference, "-o", reference}).exit_code, 2);
+  EXPECT_EQ(Run({"verify", reference}).exit_code, 0);
+}
+
+TEST_F(VerifyCommand, ExplainsTheFirstDifferenceAlsoWhereTheReferenceShowsIt) {
+  engine_.computed.subnets[6].loss_bits ^= 1;
+  SampleRun other = MakeSampleRun();
+  other.subnets[2].loss_bits ^= 1;
+  const CommandResult result =
+      Run({"verify", WriteRecord(MakeSampleRun()), "--reexecute", "all", "--explain", "--against",
+           WriteRecord(other, "reference.db"), "--format", "json"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["first_difference"]["subnet"], 2);
+  EXPECT_EQ(json["explanation"]["subnet"], 2);
+}
+
 TEST_F(VerifyCommand, WithoutAnEngineReexecutionSaysHowToGetOne) {
   const CommandResult result =
       RunWith(nullptr, {"verify", WriteRecord(MakeSampleRun()), "--reexecute", "all"});
