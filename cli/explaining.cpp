@@ -13,7 +13,7 @@ namespace verbatim {
 namespace {
 
 /// The fault that was injected into the run on purpose, if one was.
-Result<std::optional<Fault>> InjectedFault(const std::vector<EnvironmentRow>& environment) {
+Result<std::optional<Fault>> RecordedFault(const std::vector<EnvironmentRow>& environment) {
   for (const EnvironmentRow& row : environment) {
     if (row.key != kInjectedKey) continue;
     ASSIGN_OR_RETURN(const Fault fault, ParseFault(row.value.substr(0, row.value.find(' '))));
@@ -40,7 +40,7 @@ Result<ExplainSide> RecordedSide(const RecordReader& reader, std::int64_t seq,
   ASSIGN_OR_RETURN(const auto environment, reader.Environment());
   side.options.data_folder = data;
   ASSIGN_OR_RETURN(side.options.threads_per_stage, RecordedThreads(environment));
-  ASSIGN_OR_RETURN(side.options.fault, InjectedFault(environment));
+  ASSIGN_OR_RETURN(side.options.fault, RecordedFault(environment));
   side.options.stages = side.run.stages;
   side.options.in_flight = side.run.in_flight;
   side.options.policy = side.run.policy;

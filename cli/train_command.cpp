@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/forward.h"
+#include "cli/reexecution.h"
 #include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
@@ -76,11 +77,7 @@ Status CheckInjection(const TrainRequest& request) {
 Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckInjection(request));
   RETURN_IF_ERROR(CheckOutput(request));
-  std::error_code error;
-  if (request.data_folder && !fs::is_directory(*request.data_folder, error)) {
-    return BadInput(fmt::format("--data {} is no folder", request.data_folder->string()),
-                    "Name the folder that holds the data set's files.");
-  }
+  RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
   ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));
   if (NeedsForward(invocation, spec.numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, spec.numerics));
