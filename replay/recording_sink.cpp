@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "supernet/spec.h"
+
 namespace verbatim {
 namespace {
 
@@ -40,6 +42,7 @@ void RecordingSink::OnEvaluations(const std::vector<EvaluationRow>& evaluations)
   // Evaluations without the subnets before them would be damage, should the process die here.
   Flush();
   if (status_) status_ = writer_->WriteEvaluations(evaluations);
+  evaluations_ += std::ssize(evaluations);
   next_.OnEvaluations(evaluations);
 }
 
@@ -53,9 +56,14 @@ Status RecordingSink::Close(const std::string& why) {
   if (!writer_) return {};
   Flush();
   RETURN_IF_ERROR(status_);
-  if (subnets_ == run_.subnets_planned) return writer_->Close(RunStatus::kComplete, "");
-  return writer_->Close(RunStatus::kInterrupted, fmt::format("{} after {} of {} subnets", why,
-                                                             subnets_, run_.subnets_planned));
+  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run_.spec_json, "the replayed spec"));
+  const bool has_subnets = subnets_ == run_.subnets_planned;
+  const bool has_evaluations = evaluations_ == spec.evaluation.subnets;
+  if (has_subnets && has_evaluations) return writer_->Close(RunStatus::kComplete, "");
+  return writer_->Close(
+      RunStatus::kInterrupted,
+      fmt::format("{} after {} of {} subnets{}", why, subnets_, run_.subnets_planned,
+                  has_subnets ? ", before the evaluation" : ""));
 }
 
 }  // namespace verbatim

@@ -25,8 +25,9 @@ class RecordingSink : public ReexecutionSink {
   bool OnSubnet(const SubnetRow& subnet) override;
   void OnEvaluations(const std::vector<EvaluationRow>& evaluations) override;
 
-  /// Ends the record: "complete" where it holds every subnet of the spec, else "interrupted", with
-  /// `why` as its detail. Returns the first error. Call once, after the re-execution.
+  /// Ends the record: "complete" where it holds every subnet of the spec and its evaluations, else
+  /// "interrupted", with `why` as its detail. Returns the first error. Call once, after the
+  /// re-execution.
   Status Close(const std::string& why);
 
  private:
@@ -40,6 +41,7 @@ class RecordingSink : public ReexecutionSink {
   std::unique_ptr<RecordWriter> writer_;
   std::vector<SubnetRow> batch_;
   std::int64_t subnets_ = 0;
+  std::int64_t evaluations_ = 0;
   Status status_;
 };
 

@@ -90,11 +90,16 @@ Status TrainIntoSink(Experiment& experiment, const ReexecuteOptions& options,
   if (outcome.status == RunStatus::kFailed) {
     return Failed("the re-execution failed: " + outcome.detail);
   }
-  if (is_stopped() && in_order.goes_on() && outcome.status != RunStatus::kComplete) {
+  if (!in_order.goes_on()) return {};
+  const auto stopped = [&] {
     return Failed(fmt::format("the re-execution was stopped on request after {} of {} subnets",
                               outcome.subnets, options.subnets.size()));
-  }
-  if (options.evaluate && in_order.goes_on()) sink.OnEvaluations(EvaluateSubnets(experiment, {}));
+  };
+  if (is_stopped() && outcome.status != RunStatus::kComplete) return stopped();
+  if (!options.evaluate) return {};
+  const auto evaluations = EvaluateSubnets(experiment, [&](std::int64_t) { return !is_stopped(); });
+  if (std::ssize(evaluations) < experiment.spec.evaluation.subnets) return stopped();
+  sink.OnEvaluations(evaluations);
   return {};
 }
 

@@ -69,6 +69,20 @@ TEST(RecordingSink, EndsAPartAsInterrupted) {
   EXPECT_EQ((*reader)->Run()->status_detail, "stopped at a difference after 5 of 12 subnets");
 }
 
+TEST(RecordingSink, IsNotCompleteWithoutTheEvaluations) {
+  const test::TemporaryFolder folder;
+  const SampleRun sample = MakeSampleRun();
+  CountingSink next(kSampleSubnets);
+  RecordingSink sink(folder / "replay.db", sample.run, false, next);
+  Play(sample, sink);
+  ASSERT_FALSE(next.evaluated);
+  ASSERT_TRUE(sink.Close("stopped at a difference").has_value());
+  const auto run = (*RecordReader::Open(folder / "replay.db"))->Run();
+  EXPECT_EQ(run->status, RunStatus::kInterrupted);
+  EXPECT_EQ(run->status_detail,
+            "stopped at a difference after 12 of 12 subnets, before the evaluation");
+}
+
 TEST(RecordingSink, StopsWhereTheRecordCannotBeWritten) {
   const test::TemporaryFolder folder;
   const SampleRun sample = MakeSampleRun();
