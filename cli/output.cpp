@@ -29,8 +29,26 @@ std::string Indented(std::string_view text) {
 
 }  // namespace
 
+std::string ForTerminal(std::string_view text) {
+  std::string safe;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool is_c0 = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f;
+    const bool is_c1 = byte == 0xc2 && next >= 0x80 && next <= 0x9f;  // in UTF-8
+    if (is_c0 || is_c1) {
+      safe += "\xef\xbf\xbd";
+    } else {
+      safe += text[i];
+    }
+    if (is_c1) ++i;
+  }
+  return safe;
+}
+
 Status WriteToStdout(std::string_view text) {
-  const int error = WriteAll(stdout, text);
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  const int error = is_terminal ? WriteAll(stdout, ForTerminal(text)) : WriteAll(stdout, text);
   if (error == 0) return {};
   std::clearerr(stdout);
   if (error == EPIPE) return {};
@@ -72,8 +90,8 @@ bool UseColor(std::FILE* stream, bool no_color) {
 void PrintError(const Error& error, bool no_color) {
   const bool color = UseColor(stderr, no_color);
   std::string text = fmt::format("verbatim: {}error:{} {}\n", color ? "\x1b[31m" : "",
-                                 color ? "\x1b[0m" : "", error.message);
-  if (!error.hint.empty()) text += Indented(error.hint) + "\n";
+                                 color ? "\x1b[0m" : "", ForTerminal(error.message));
+  if (!error.hint.empty()) text += Indented(ForTerminal(error.hint)) + "\n";
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

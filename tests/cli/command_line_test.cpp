@@ -18,6 +18,23 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
+TEST(ForTerminal, LeavesNothingThatSteersATerminal) {
+  const std::string bad = "\xef\xbf\xbd";
+  EXPECT_EQ(ForTerminal("two\nlines\tand \"é…\""), "two\nlines\tand \"é…\"");
+  EXPECT_EQ(ForTerminal("a\x1b[2Jb\rc\x7f"), "a" + bad + "[2Jb" + bad + "c" + bad);
+  EXPECT_EQ(ForTerminal("a\xc2\x9b"
+                        "2Jb\xc2\xa0"),
+            "a" + bad + "2Jb\xc2\xa0");
+  EXPECT_EQ(ForTerminal("\xc2"), "\xc2");
+}
+
+TEST_F(CommandTest, PrintsNoControlCharactersOfAPath) {
+  const CommandResult result = Run({"verify", Path("a\x1b[31m.db")});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("a\xef\xbf\xbd[31m.db"));
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("\x1b")));
+}
+
 TEST_F(CommandTest, PrintsItsVersion) {
   const CommandResult result = Run({"--version"});
   EXPECT_EQ(result.exit_code, 0);
