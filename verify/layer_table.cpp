@@ -14,6 +14,13 @@ bool HasParameters(OperatorKind kind) {
          kind != OperatorKind::kSkip;
 }
 
+/// Stem, blocks with their repeats, head.
+std::int64_t CountPositions(const Spec& spec) {
+  std::int64_t count = 2;
+  for (const BlockSpec& block : spec.supernet.blocks) count += block.repeat;
+  return count;
+}
+
 /// One position per block, repeats expanded; pointers into `spec`.
 std::vector<const BlockSpec*> Positions(const Spec& spec) {
   std::vector<const BlockSpec*> positions{&spec.supernet.stem};
@@ -109,11 +116,13 @@ void LayerTable::DrawUniform(const RandomKey& key, std::vector<std::uint16_t>& c
 }
 
 std::optional<std::string> DifferenceFromSpec(const LayerTable& table, const Spec& spec) {
-  const std::vector<const BlockSpec*> positions = Positions(spec);
-  const int count = static_cast<int>(positions.size());
-  if (table.positions() != count) {
-    return fmt::format("the layers have {} positions, the spec has {}", table.positions(), count);
+  const std::int64_t wanted = CountPositions(spec);
+  if (table.positions() != wanted) {
+    return fmt::format("the layers have {} positions, the spec has {}", table.positions(), wanted);
   }
+  // Expanded only now: a damaged spec may ask for more than fits into memory.
+  const std::vector<const BlockSpec*> positions = Positions(spec);
+  const int count = table.positions();
   for (int position = 0; position < count; ++position) {
     const BlockSpec& block = *positions[position];
     const int candidates = static_cast<int>(block.candidates.size());

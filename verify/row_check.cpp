@@ -44,7 +44,7 @@ RowCheck::RowCheck(const RunInfo& run, const Spec& spec, const LayerTable& table
       weights_(run.record_level != "losses"),
       full_(run.record_level == "full") {}
 
-std::optional<std::string> RowCheck::Problem(const SubnetRow& subnet) {
+std::optional<std::string> RowCheck::Problem(const SubnetRow& subnet) const {
   std::optional<std::string> problem = table_.ChoicesProblem(subnet.choices);
   if (!problem && subnet.samples.size() != static_cast<std::size_t>(spec_.training.batch)) {
     problem = fmt::format("has {} samples, the spec's batch is {}", subnet.samples.size(),
@@ -105,27 +105,31 @@ std::optional<std::string> RowCheck::AccessProblem(const AccessRow& access) cons
   return std::nullopt;
 }
 
-std::optional<std::string> RowCheck::ActivationProblem(const SubnetRow& subnet) {
+std::optional<std::string> RowCheck::ActivationProblem(const SubnetRow& subnet) const {
   if (!full_) return std::nullopt;
-  const auto microbatches = static_cast<std::size_t>(spec_.training.microbatches);
-  const auto positions = static_cast<std::size_t>(table_.positions());
-  activation_seen_.assign(microbatches * positions, false);
+  const std::int64_t microbatches = spec_.training.microbatches;
+  const std::int64_t positions = table_.positions();
+  // They ascend, so as many different ones as there can be are all of them.
+  std::int64_t different = 0;
+  std::int64_t last = -1;
   for (const ActivationRow& row : subnet.activations) {
-    const auto microbatch = static_cast<std::size_t>(row.microbatch);
-    const auto position = static_cast<std::size_t>(row.position);
-    if (microbatch >= microbatches || position >= positions) {
+    if (row.microbatch < 0 || row.microbatch >= microbatches || row.position < 0 ||
+        row.position >= positions) {
       return fmt::format("has an activation of micro-batch {}, position {}, which do not exist",
                          row.microbatch, row.position);
     }
-    activation_seen_[microbatch * positions + position] = true;
+    const std::int64_t place = row.microbatch * positions + row.position;
+    different += place > last ? 1 : 0;
+    last = place;
   }
-  const auto seen = std::count(activation_seen_.begin(), activation_seen_.end(), true);
-  if (static_cast<std::size_t>(seen) == activation_seen_.size() &&
-      subnet.activations.size() == activation_seen_.size()) {
-    return std::nullopt;
+  const std::int64_t wanted = microbatches * positions;
+  if (different == wanted && std::ssize(subnet.activations) == wanted) return std::nullopt;
+  if (different < std::ssize(subnet.activations)) {
+    return fmt::format("has {} activations, of which some are there twice",
+                       subnet.activations.size());
   }
   return fmt::format("has {} activations where level full has {}", subnet.activations.size(),
-                     activation_seen_.size());
+                     wanted);
 }
 
 std::optional<std::string> EvaluationProblem(const EvaluationRow& row, const LayerTable& table) {

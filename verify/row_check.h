@@ -19,8 +19,8 @@ class RowCheck {
   RowCheck(const RunInfo& run, const Spec& spec, const LayerTable& table);
 
   /// What is wrong with the row ("subnet 5 has no access of block3.1, which it chose"); nothing
-  /// where it is sound. Not thread-safe: it reuses memory between calls.
-  std::optional<std::string> Problem(const SubnetRow& subnet);
+  /// where it is sound. Accesses and activations ascend, as a reader gives them.
+  std::optional<std::string> Problem(const SubnetRow& subnet) const;
 
   /// Whether the record's level has activations, so that they must be read for Problem.
   bool wants_activations() const { return full_; }
@@ -28,14 +28,13 @@ class RowCheck {
  private:
   std::optional<std::string> AccessSetProblem(const SubnetRow& subnet) const;
   std::optional<std::string> AccessProblem(const AccessRow& access) const;
-  std::optional<std::string> ActivationProblem(const SubnetRow& subnet);
+  std::optional<std::string> ActivationProblem(const SubnetRow& subnet) const;
 
   const RunInfo& run_;
   const Spec& spec_;
   const LayerTable& table_;
   bool weights_;  ///< level `weights` or `full`
   bool full_;
-  std::vector<bool> activation_seen_;  ///< by micro-batch and position
 };
 
 /// What is wrong with an evaluation's row; nothing where it is sound.

@@ -98,6 +98,13 @@ INSTANTIATE_TEST_SUITE_P(
                    "layer 3 is called 'blockX', not 'block0.2'"},
         DamageCase{"LayerVersioned", [](SampleRun& s) { s.layers[3].versioned = true; },
                    kCheckLayers, "is versioned, but should not be"},
+        DamageCase{"SpecWithMorePositions",
+                   [](SampleRun& s) {
+                     const std::string repeat = "\"repeat\":3";
+                     s.run.spec_json.replace(s.run.spec_json.find(repeat), repeat.size(),
+                                             "\"repeat\":1048576");
+                   },
+                   kCheckLayers, "the layers have 5 positions, the spec has 1048578"},
         DamageCase{"LayerOperator", [](SampleRun& s) { s.layers[1].op = "conv k3"; }, kCheckLayers,
                    "layer 1 is 'conv k3'"},
         DamageCase{"SubnetMissing", [](SampleRun& s) { s.subnets.erase(s.subnets.begin() + 5); },
@@ -153,6 +160,9 @@ INSTANTIATE_TEST_SUITE_P(
                    kCheckSubnets, "whose digests are not those of level weights"},
         DamageCase{"ActivationMissing", [](SampleRun& s) { s.subnets[4].activations.pop_back(); },
                    kCheckSubnets, "has 9 activations where level full has 10", "full"},
+        DamageCase{"ActivationTwice",
+                   [](SampleRun& s) { s.subnets[4].activations[1] = s.subnets[4].activations[0]; },
+                   kCheckSubnets, "has 10 activations, of which some are there twice", "full"},
         DamageCase{"ActivationElsewhere",
                    [](SampleRun& s) { s.subnets[4].activations[0].position = 9; }, kCheckSubnets,
                    "position 9, which do not exist", "full"},
