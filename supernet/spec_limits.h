@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMaxLayers = 1 << 20;
 inline constexpr std::int64_t kMaxSubnets = 0xffffffff;  ///< seq is a 32-bit key
 inline constexpr std::int64_t kMaxBatch = 0x7fffffff;
 inline constexpr std::int64_t kMaxMicrobatches = (1 << 24) - 1;  ///< m is a 24-bit key
-inline constexpr std::int64_t kMaxThreadsPerStage = 1024;      ///< far above any machine
+inline constexpr std::int64_t kMaxThreadsPerStage = 1024;        ///< far above any machine
 inline constexpr std::int64_t kMaxTensorElements = std::int64_t{1} << 34;
 
 }  // namespace verbatim

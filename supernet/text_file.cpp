@@ -21,9 +21,9 @@ Result<std::string> ReadTextFile(const std::filesystem::path& path, const std::s
     return BadInput(fmt::format("{}: {} cannot be read", path.string(), what), hint);
   }
   if (text.size() > kTextFileBytesMax) {
-    return BadInput(fmt::format("{}: {} is longer than {} MiB", path.string(), what,
-                                kTextFileBytesMax >> 20),
-                    hint);
+    return BadInput(
+        fmt::format("{}: {} is longer than {} MiB", path.string(), what, kTextFileBytesMax >> 20),
+        hint);
   }
   return text;
 }

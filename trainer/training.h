@@ -18,7 +18,8 @@
 namespace verbatim {
 
 /// A run's layout and what watches it. But for `threads_per_stage`, which belongs to the numeric
-/// environment, and a `sequence` that is no causal cone, nothing here changes a bit of a causal run.
+/// environment, and a `sequence` that is no causal cone, nothing here changes a bit of a causal
+/// run.
 struct TrainingOptions {
   std::int64_t stages = 1;
   std::int64_t in_flight = 4;

@@ -47,7 +47,7 @@ struct LayerTaint {
 
 struct Comparison {
   std::int64_t subnets_compared = 0;
-  bool is_prefix = false;  ///< a side has further subnets
+  bool is_prefix = false;          ///< a side has further subnets
   std::int64_t subnets_equal = 0;  ///< in everything that both sides hold
   std::int64_t accesses_compared = 0;
   std::int64_t accesses_different = 0;

@@ -317,8 +317,7 @@ std::string RecordDiff::NextCommand(const Difference& difference) const {
   }
   if (!difference.seq) return fmt::format("verbatim show {}", record);
   if (difference.kind == DifferenceClass::kComputation) {
-    return fmt::format("verbatim diff {} {} --explain", ShellWord(a_.path()),
-                       ShellWord(b_.path()));
+    return fmt::format("verbatim diff {} {} --explain", ShellWord(a_.path()), ShellWord(b_.path()));
   }
   return fmt::format("verbatim show {} --subnet {}", record, *difference.seq);
 }

@@ -127,11 +127,10 @@ std::string Summary(const Verdict& verdict) {
   const Counts& counts = verdict.counts;
   if (verdict.damaged) return "the record is damaged";
   if (verdict.first_difference) {
-    return fmt::format("{}: not equal to {}, first {}{} ({})",
-                       SubnetsAndAccesses(counts.subnets, counts.accesses), ReferenceOf(verdict),
-                       verdict.first_difference->seq ? "at " : "",
-                       PlaceText(*verdict.first_difference),
-                       ToString(verdict.first_difference->kind));
+    return fmt::format(
+        "{}: not equal to {}, first {}{} ({})", SubnetsAndAccesses(counts.subnets, counts.accesses),
+        ReferenceOf(verdict), verdict.first_difference->seq ? "at " : "",
+        PlaceText(*verdict.first_difference), ToString(verdict.first_difference->kind));
   }
   return fmt::format(
       "{}: {}{}", SubnetsAndAccesses(counts.subnets_audited, counts.accesses_audited),

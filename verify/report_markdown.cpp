@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "verify/explanation_text.h"
 #include "verify/comparison_text.h"
+#include "verify/explanation_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
 #include "verify/text.h"

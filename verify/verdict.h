@@ -89,7 +89,7 @@ struct Verdict {
   RunInfo run;  ///< as far as it could be read
   std::vector<Check> checks;
   Counts counts;
-  bool damaged = false;     ///< rows are unreadable or contradict each other
+  bool damaged = false;  ///< rows are unreadable or contradict each other
   /// The first subnet whose rows are missing or damaged, as far as that can be told.
   std::optional<std::int64_t> first_damaged_subnet;
   bool reexecuted = false;  ///< whether a re-execution was made

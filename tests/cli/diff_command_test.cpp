@@ -43,8 +43,8 @@ TEST_F(DiffCommand, NamesTheFirstDifferenceAndWhatFollows) {
   EXPECT_THAT(result.out, HasSubstr("the weights alone are not"));
   EXPECT_THAT(result.out, HasSubstr("\n1 origin\n"));
   EXPECT_THAT(result.out, HasSubstr("\n1 tainted subnet of 12: 6\n"));
-  EXPECT_THAT(result.out, HasSubstr("next      verbatim diff " + Path("a.db") + " " +
-                                    Path("b.db") + " --explain\n"));
+  EXPECT_THAT(result.out, HasSubstr("next      verbatim diff " + Path("a.db") + " " + Path("b.db") +
+                                    " --explain\n"));
 }
 
 TEST_F(DiffCommand, WritesJsonToAFile) {

@@ -77,7 +77,8 @@ TEST(Against, RefusesADamagedReference) {
   const Status status = CompareAgainst(reader, reference_reader, "ref.db", {}, verdict);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().kind, ErrorKind::kBadInput);
-  EXPECT_THAT(status.error().message, AllOf(HasSubstr("ref.db is damaged: "), HasSubstr("subnet 5: ")));
+  EXPECT_THAT(status.error().message,
+              AllOf(HasSubstr("ref.db is damaged: "), HasSubstr("subnet 5: ")));
 }
 
 }  // namespace
