@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/commands.h"
+#include "cli/data_option.h"
 #include "cli/output.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
@@ -109,11 +110,7 @@ void AddCheckCommand(CLI::App& app, Invocation& invocation) {
   command->add_option("spec", options->spec, "The spec to validate. Example: digits.json")
       ->required()
       ->type_name("SPEC");
-  command
-      ->add_option("--data", options->data,
-                   "Folder of the data set, if it is not where the spec says. Example: --data "
-                   "/data/digits")
-      ->type_name("DIR");
+  AddDataOption(*command, options->data);
   command->callback(
       [options, &invocation] { invocation.action = [options] { return CheckSpec(*options); }; });
 }

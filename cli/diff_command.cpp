@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/data_option.h"
 #include "cli/explaining.h"
 #include "cli/forward.h"
 #include "cli/output.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/data_option.h"
 #include "cli/diagnosis.h"
 #include "cli/engine_process.h"
 #include "cli/output.h"
@@ -65,11 +66,7 @@ void AddDoctorCommand(CLI::App& app, Invocation& invocation) {
   command->footer(kFooter);
   command->add_option("records", options->records, "Records to look at. Example: run.db")
       ->type_name("RUN.db");
-  command
-      ->add_option("--data", options->data,
-                   "Folder of the data set, if it is not where the spec says. Example: --data "
-                   "/data/digits")
-      ->type_name("DIR");
+  AddDataOption(*command, options->data);
   AddFormatOption(*command, options->format);
   command->add_option("--describe-engine", options->describe_engine)->group("");
   command->add_option("--threads-per-stage", options->threads_per_stage)->group("");

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <system_error>
 
 #include "base/utc_time.h"
+#include "cli/data_option.h"
 #include "cli/progress.h"
 #include "cli/version.h"
 #include "replay/recording_sink.h"
@@ -15,8 +15,6 @@
 
 namespace verbatim {
 namespace {
-
-namespace fs = std::filesystem;
 
 Coverage CoverageOf(const ReplayPlan& plan, const ReexecutionRequest& request) {
   Coverage coverage;
@@ -66,13 +64,6 @@ Verdict Examine(const RecordReader& reader, const std::string& record,
   return ExamineRecord(reader, record, [&](std::int64_t done) { progress.Update(done); });
 }
 
-Status CheckDataFolder(const std::optional<fs::path>& data) {
-  std::error_code error;
-  if (!data || fs::is_directory(*data, error)) return {};
-  return BadInput(fmt::format("--data {} is no folder", data->string()),
-                  "Name the folder that holds the data set's files.");
-}
-
 std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
   const auto run = reader.Run();
   if (!run) return std::nullopt;
@@ -111,11 +102,7 @@ Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest&
 }
 
 void AddReexecutionOptions(CLI::App& command, ReexecutionRequest& request) {
-  command
-      .add_option("--data", request.data,
-                  "Folder of the data set, if it is not where the spec says. Example: --data "
-                  "/data/digits")
-      ->type_name("DIR");
+  AddDataOption(command, request.data);
   command.add_flag("--any-environment", request.any_environment,
                    "Compares although this machine's numeric environment is not the recorded one, "
                    "where bits may differ for that reason alone. Example: --any-environment");

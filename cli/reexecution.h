@@ -33,9 +33,6 @@ struct ReexecutionRequest {
 Verdict Examine(const RecordReader& reader, const std::string& record,
                 const Invocation& invocation);
 
-/// kBadInput where --data is no folder.
-Status CheckDataFolder(const std::optional<std::filesystem::path>& data);
-
 /// The spec's numeric profile, which must be set before the engine starts; nothing where the record
 /// is too damaged to be re-executed.
 std::optional<Numerics> RecordedNumerics(const RecordReader& reader);

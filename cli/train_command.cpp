@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "cli/commands.h"
+#include "cli/data_option.h"
 #include "cli/forward.h"
-#include "cli/reexecution.h"
 #include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
@@ -144,11 +144,7 @@ void AddRunOptions(CLI::App& command, TrainRequest& request) {
                   "Trains that many subnets instead of training.subnets. Example: --subnets 20")
       ->type_name("N")
       ->check(WholeNumber(1, kMaxSubnets));
-  command
-      .add_option("--data", request.data_folder,
-                  "Folder of the data set, if it is not where the spec says. Example: --data "
-                  "/data/digits")
-      ->type_name("DIR");
+  AddDataOption(command, request.data_folder);
   command.add_flag("--stop-on-nan,!--no-stop-on-nan", request.stop_on_nan,
                    "Stops the run at the first loss that is NaN or infinite (the default), or goes "
                    "on. "
