@@ -29,6 +29,20 @@ std::string OnlyXmlCharacters(std::string_view text) {
   return kept;
 }
 
+/// The entity that stands for a character which XML and HTML reserve; null for any other.
+const char* EntityOf(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    default:
+      return nullptr;
+  }
+}
+
 std::string OnOneLine(std::string_view text) {
   std::string line = ValidUtf8(text);
   for (char& c : line) {
@@ -48,12 +62,8 @@ std::string ValidUtf8(std::string_view text) {
 std::string EscapeXml(std::string_view text) {
   std::string escaped;
   for (const char c : OnlyXmlCharacters(ValidUtf8(text))) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
+    if (const char* entity = EntityOf(c)) {
+      escaped += entity;
     } else if (c == '"') {
       escaped += "&quot;";
     } else {
@@ -66,12 +76,8 @@ std::string EscapeXml(std::string_view text) {
 std::string EscapeMarkdown(std::string_view text) {
   std::string escaped;
   for (const char c : OnOneLine(text)) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
+    if (const char* entity = EntityOf(c)) {
+      escaped += entity;
     } else {
       if (kMarkdownMarks.find(c) != std::string_view::npos) escaped += '\\';
       escaped += c;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/verify/sample_verdicts.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -14,17 +15,8 @@ namespace {
 using testing::HasSubstr;
 
 Verdict Sound() {
-  Verdict verdict;
-  verdict.record = "run.db";
-  verdict.spec_name = "digits";
-  verdict.run.policy = "causal";
-  verdict.run.record_level = "weights";
-  verdict.run.device = "cpu";
-  verdict.run.stages = 2;
-  verdict.run.status = RunStatus::kComplete;
-  verdict.run.subnets_planned = 300;
-  verdict.run.tool_version = "0.1.0";
-  verdict.counts = {300, 300, 4200, 300, 4200, 0, 0, 0};
+  Verdict verdict = IntactVerdict();
+  verdict.run.in_flight = 1;
   verdict.checks = {PassedCheck("file", "SQLite's checks"),
                     {"re-execution", Outcome::kNotRun, "no"}};
   return verdict;
@@ -43,20 +35,7 @@ Verdict Different() {
   Verdict verdict = Sound();
   AddProblem(verdict.checks[0], "something");
   verdict.environment_differences = {{"cpu.model", "A", "B", true}, {"info.host", "x", "", false}};
-  Difference difference;
-  difference.kind = DifferenceClass::kSchedule;
-  difference.seq = 12;
-  difference.layer = 8;
-  difference.layer_name = "block3.1";
-  difference.phase = Phase::kForward;
-  difference.what = "version read";
-  difference.recorded = "version 7";
-  difference.expected = "version 10";
-  difference.cause =
-      "subnet 12 read block3.1 at version 7 on stage 1; its causal predecessor is "
-      "subnet 10";
-  difference.next_command = "verbatim show run.db --layer block3.1";
-  verdict.first_difference = difference;
+  verdict.first_difference = ScheduleDifference();
   return verdict;
 }
 
