@@ -196,5 +196,33 @@ TEST_F(ReexecuteTest, EndsOnRequestWithAnError) {
   EXPECT_THAT(status.error().message, HasSubstr("stopped on request"));
 }
 
+/// Asks for an end once the last subnet is there.
+class EndingSink : public KeepingSink {
+ public:
+  EndingSink(std::int64_t last, std::atomic<bool>& stop) : last_(last), stop_(stop) {}
+  bool OnSubnet(const SubnetRow& row) override {
+    if (row.seq == last_) stop_ = true;
+    return KeepingSink::OnSubnet(row);
+  }
+
+ private:
+  std::int64_t last_;
+  std::atomic<bool>& stop_;
+};
+
+TEST_F(ReexecuteTest, EndsTheEvaluationOnRequestToo) {
+  std::atomic<bool> stop = false;
+  ReexecuteOptions options;
+  options.subnets = AllOf(spec_);
+  options.evaluate = true;
+  options.stop = &stop;
+  EndingSink sink(options.subnets.back(), stop);
+  const Status status = Reexecute(run_, options, sink);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_THAT(status.error().message, HasSubstr("stopped on request"));
+  EXPECT_EQ(sink.subnets.size(), options.subnets.size());
+  EXPECT_TRUE(sink.evaluations.empty());
+}
+
 }  // namespace
 }  // namespace verbatim
