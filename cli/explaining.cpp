@@ -8,6 +8,8 @@
 #include "replay/explain.h"
 #include "replay/plan.h"
 #include "supernet/fault.h"
+#include "verify/environment_comparison.h"
+#include "verify/text.h"
 
 namespace verbatim {
 namespace {
@@ -60,12 +62,36 @@ ExplainSide SequentialSide(const ExplainSide& recorded) {
   return side;
 }
 
+/// Why executing a subnet would explain nothing; empty where it may.
+std::string WhyNotToExecute(const Difference& difference) {
+  if (!difference.seq) return "the difference lies in no subnet";
+  switch (difference.kind) {
+    case DifferenceClass::kSampleOrder:
+    case DifferenceClass::kBatchBytes:
+      return "the batch itself is another, so no operator is at fault";
+    case DifferenceClass::kSpec:
+      return "the runs were asked to compute different things, so no operator is at fault";
+    default:
+      return "";
+  }
+}
+
+/// One process computes under one numeric profile.
+Status CheckSameProfile(const RunInfo& left, const RunInfo& right) {
+  if (ProfileOf(left) == ProfileOf(right)) return {};
+  return UsageError(
+      fmt::format("the records have the numeric profiles {} and {}, and one process "
+                  "computes under one",
+                  ToString(ProfileOf(left)), ToString(ProfileOf(right))));
+}
+
 Result<Explanation> TryToExplain(const RecordReader& record, const RecordReader* reference,
                                  const std::optional<std::filesystem::path>& data,
                                  const Invocation& invocation, std::int64_t seq) {
   ASSIGN_OR_RETURN(const ExplainSide left, RecordedSide(record, seq, data));
   if (reference == nullptr) return invocation.engine->Explain(left, SequentialSide(left), seq);
   ASSIGN_OR_RETURN(const ExplainSide right, RecordedSide(*reference, seq, data));
+  RETURN_IF_ERROR(CheckSameProfile(left.run, right.run));
   return invocation.engine->Explain(left, right, seq);
 }
 
@@ -75,18 +101,18 @@ void ExplainFirstDifference(const RecordReader& record, const RecordReader* refe
                             const std::optional<std::filesystem::path>& data,
                             const Invocation& invocation, Verdict& verdict) {
   if (!verdict.first_difference || verdict.damaged) return;
-  if (!verdict.first_difference->seq) {
-    verdict.explanation_obstacle =
-        "the first difference is at no subnet, so none is to be executed";
+  Difference& difference = *verdict.first_difference;
+  verdict.explanation_obstacle = WhyNotToExecute(difference);
+  if (!verdict.explanation_obstacle.empty()) return;
+  auto explanation = TryToExplain(record, reference, data, invocation, *difference.seq);
+  if (!explanation) {
+    verdict.explanation_obstacle = explanation.error().message;
     return;
   }
-  auto explanation =
-      TryToExplain(record, reference, data, invocation, *verdict.first_difference->seq);
-  if (explanation) {
-    verdict.explanation = *std::move(explanation);
-  } else {
-    verdict.explanation_obstacle = explanation.error().message;
-  }
+  verdict.explanation = *std::move(explanation);
+  // What was asked for is answered; what the subnet read and wrote is the next thing to look at.
+  difference.next_command =
+      fmt::format("verbatim show {} --subnet {}", ShellWord(verdict.record), *difference.seq);
 }
 
 CLI::Option* AddExplainOption(CLI::App& command, bool& explain) {

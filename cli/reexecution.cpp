@@ -71,6 +71,12 @@ std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
   return spec ? std::optional(spec->numerics) : std::nullopt;
 }
 
+void SayNotReexecuted(Verdict& verdict) {
+  for (Check& check : verdict.checks) {
+    if (check.name == kCheckReexecution) check.detail = "the record is damaged";
+  }
+}
+
 Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest& request,
                            const Invocation& invocation, Verdict& verdict) {
   ASSIGN_OR_RETURN(const ReplayPlan plan,

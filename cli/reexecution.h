@@ -37,6 +37,9 @@ Verdict Examine(const RecordReader& reader, const std::string& record,
 /// is too damaged to be re-executed.
 std::optional<Numerics> RecordedNumerics(const RecordReader& reader);
 
+/// Says in a damaged record's verdict why it was not executed.
+void SayNotReexecuted(Verdict& verdict);
+
 /// Executes what the request selects of a sound record and adds what was found to its verdict,
 /// which ExamineRecord gave. invocation.engine must not be null.
 Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest& request,

@@ -81,6 +81,7 @@ Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
   Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
   verdict.kind = VerdictKind::kReplay;
   // What a damaged record says cannot be executed.
+  if (verdict.damaged) SayNotReexecuted(verdict);
   if (!verdict.damaged) {
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
     if (options.explain) {

@@ -105,6 +105,7 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   }
   Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
   // What a damaged record says cannot be executed.
+  if (reexecute && verdict.damaged) SayNotReexecuted(verdict);
   if (reexecute && !verdict.damaged) {
     ASSIGN_OR_RETURN(options.request.selection, SelectionOf(options, verdict.run));
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
@@ -118,7 +119,8 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   }
   // Only now is it known which difference is the first.
   if (options.explain) {
-    ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
+    const RecordReader* other = verdict.is_reference_difference ? reference.get() : nullptr;
+    ExplainFirstDifference(*reader, other, options.request.data, invocation, verdict);
   }
   RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *reader, reference.get()),
                               options.output));

@@ -136,6 +136,8 @@ Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right, s
   TensorCapture right_capture(seq);
   Explanation explanation;
   explanation.seq = seq;
+  explanation.left_policy = left.options.policy;
+  explanation.right_policy = right.options.policy;
   ASSIGN_OR_RETURN(explanation.left_reproduced, Capture(left, seq, left_capture));
   ASSIGN_OR_RETURN(explanation.right_reproduced, Capture(right, seq, right_capture));
   explanation.first = FirstDifference(left_capture, right_capture);

@@ -32,6 +32,8 @@ struct Explanation {
   /// subnet. Where not, what made the record's numbers is not to be had again.
   bool left_reproduced = false;
   bool right_reproduced = false;
+  std::string left_policy;  ///< under which the side was executed
+  std::string right_policy;
   std::optional<TensorDifference> first;  ///< nothing: both sides leave the same bits
 };
 

@@ -106,7 +106,7 @@ Result<ReplayPlan> PlanReplay(const RecordReader& reader, std::int64_t recorded,
   std::string of_what;
   if (selection.draw) {
     plan.selected = Draw(*selection.draw, recorded);
-    of_what = fmt::format("{} drawn by seed {} and their causal cones", plan.selected.size(),
+    of_what = fmt::format("{} drawn by seed {}, with their causal cones", plan.selected.size(),
                           selection.draw->seed);
   } else if (selection.subnet) {
     plan.selected = {*selection.subnet};
@@ -118,7 +118,7 @@ Result<ReplayPlan> PlanReplay(const RecordReader& reader, std::int64_t recorded,
                           selection.version->layer, selection.version->at);
   }
   plan.subnets = history.Cone(plan.selected);
-  plan.description = fmt::format("{}: {} of {} subnets", of_what, plan.subnets.size(), recorded);
+  plan.description = fmt::format("{} of {} subnets ({})", plan.subnets.size(), recorded, of_what);
   return plan;
 }
 

@@ -33,7 +33,7 @@ struct ReplayPlan {
   std::vector<std::int64_t> subnets;   ///< to execute, ascending, closed under predecessors
   std::vector<std::int64_t> selected;  ///< those asked for, ascending; a part of `subnets`
   std::int64_t recorded = 0;           ///< how many could be selected
-  std::string description;             ///< "the causal cone of subnet 12: 8 of 300 subnets"
+  std::string description;             ///< "8 of 300 subnets (the causal cone of subnet 12)"
 
   bool is_whole() const { return static_cast<std::int64_t>(subnets.size()) == recorded; }
 };

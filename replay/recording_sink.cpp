@@ -52,10 +52,14 @@ void RecordingSink::Flush() {
 }
 
 Status RecordingSink::Close(const std::string& why) {
+  if (status_ && writer_) Flush();
+  if (!status_ && writer_) {
+    // What was written stays, and says why it ends there, if that can still be written.
+    const Status closed = writer_->Close(RunStatus::kFailed, status_.error().message);
+    static_cast<void>(closed);
+  }
   RETURN_IF_ERROR(status_);
   if (!writer_) return {};
-  Flush();
-  RETURN_IF_ERROR(status_);
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run_.spec_json, "the replayed spec"));
   const bool has_subnets = subnets_ == run_.subnets_planned;
   const bool has_evaluations = evaluations_ == spec.evaluation.subnets;

@@ -5,7 +5,8 @@
 
 namespace verbatim {
 
-/// Keeps references; thread-safe where both probes are.
+/// Keeps references; thread-safe where both probes are. Gradients that the first probe accumulates
+/// itself are not shown to the second.
 class ProbePair : public StageProbe {
  public:
   ProbePair(StageProbe& first, StageProbe& second) : first_(first), second_(second) {}

@@ -51,10 +51,12 @@ Status CompareAgainst(const RecordReader& reader, const RecordReader& reference,
     verdict.environment_differences = std::move(diff.environment_differences);
   }
   verdict.comparison = std::move(diff.comparison);
-  const bool is_first =
-      diff.first_difference &&
-      (!verdict.first_difference || IsEarlier(*diff.first_difference, *verdict.first_difference));
-  if (is_first) verdict.first_difference = std::move(diff.first_difference);
+  // What the record is at fault for by itself comes first: of the rest the reference may be at
+  // fault.
+  if (diff.first_difference && !verdict.first_difference) {
+    verdict.first_difference = std::move(diff.first_difference);
+    verdict.is_reference_difference = true;
+  }
   return {};
 }
 

@@ -16,9 +16,9 @@ inline constexpr const char* kCheckReference = "reference";
 
 /// Adds the check "reference" to a verdict that is not damaged: every subnet that both records have
 /// is compared (verify/diff.h). The verdict gets the comparison, the differences of specs, layouts
-/// and environments (the latter unless a re-execution has given its own), and, where it is the
-/// earlier one, the first difference. The paths are as typed. BadInput where the reference itself
-/// is damaged.
+/// and environments (the latter unless a re-execution has given its own), and, where it has no
+/// first difference of its own, that. The paths are as typed. BadInput where the reference itself
+/// is damaged, or there is no subnet to compare.
 Status CompareAgainst(const RecordReader& reader, const RecordReader& reference,
                       const std::string& reference_path,
                       const std::function<void(std::int64_t)>& progress, Verdict& verdict);

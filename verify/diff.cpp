@@ -328,7 +328,13 @@ Result<Verdict> CompareRecords(const RecordReader& a, const std::string& a_path,
                                const RecordReader& b, const std::string& b_path,
                                const std::function<void(std::int64_t)>& progress) {
   RecordDiff diff(a, a_path, b, b_path);
-  return diff.Run(progress);
+  ASSIGN_OR_RETURN(Verdict verdict, diff.Run(progress));
+  const bool is_empty = !verdict.damaged && !verdict.first_difference && verdict.comparison &&
+                        verdict.comparison->subnets_compared == 0;
+  if (!is_empty) return verdict;
+  return BadInput(
+      fmt::format("{} and {} have no subnet in common: nothing was compared", a_path, b_path),
+      "Compare records of runs that finished at least one subnet.");
 }
 
 }  // namespace verbatim

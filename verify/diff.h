@@ -27,7 +27,8 @@ inline constexpr const char* kDiffEvaluations = "evaluations";
 /// the subnets that both have from 0 on are compared to the last, and where both runs are complete
 /// and equally long their evaluations too. Where specs or numeric environments differ, a difference
 /// in numbers is of that class. The paths are as typed, for messages. `progress` (may be empty) is
-/// told the number of subnets read of either record. Errors are the readers'.
+/// told the number of subnets read of either record. Errors are the
+/// readers'; also BadInput where all else agrees and no subnet could be compared.
 Result<Verdict> CompareRecords(const RecordReader& a, const std::string& a_path,
                                const RecordReader& b, const std::string& b_path,
                                const std::function<void(std::int64_t)>& progress = {});

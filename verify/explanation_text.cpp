@@ -12,6 +12,12 @@ namespace {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
+constexpr const char* kTimingText =
+    ": an asynchronous run depends on its timing, which does not come again";
+constexpr const char* kOutsideText =
+    ": what made them was no part of the computation (a row that was edited, hardware that failed "
+    "once) or is not recorded";
+
 std::string ElementText(float value) {
   return FormatLoss(std::bit_cast<std::uint32_t>(value));
 }
@@ -42,18 +48,16 @@ void AddTensor(const TensorDifference& tensor, const Verdict& verdict, Lines& li
 
 void AddReproduction(const Explanation& explanation, const Verdict& verdict, Lines& lines) {
   const auto [left, right] = SideNames(verdict);
-  const auto add = [&](const char* side, bool reproduced) {
-    lines.emplace_back(
-        "replayed",
-        reproduced
-            ? fmt::format("{}, executed again as it was, gives the recorded numbers", side)
-            : fmt::format("{}, executed again as it was, does not give the recorded numbers: what "
-                          "made them was no part of the computation (a row that was edited, "
-                          "hardware that failed once) or is not recorded",
-                          side));
+  const auto add = [&](const char* side, bool reproduced, const std::string& policy) {
+    std::string text = fmt::format("{}, executed again as it was, {} the recorded numbers", side,
+                                   reproduced ? "gives" : "does not give");
+    if (!reproduced) text += policy == "asynchronous" ? kTimingText : kOutsideText;
+    lines.emplace_back("replayed", std::move(text));
   };
-  add(left, explanation.left_reproduced);
-  if (verdict.kind == VerdictKind::kDiff) add(right, explanation.right_reproduced);
+  add(left, explanation.left_reproduced, explanation.left_policy);
+  if (verdict.kind == VerdictKind::kDiff || verdict.is_reference_difference) {
+    add(right, explanation.right_reproduced, explanation.right_policy);
+  }
 }
 
 }  // namespace

@@ -14,19 +14,12 @@ std::string SubnetsAndAccesses(std::int64_t subnets, std::int64_t accesses) {
          FormatCount(accesses, "access", "accesses");
 }
 
-/// What a record with a difference is not equal to.
-std::string ReferenceOf(const Verdict& verdict) {
-  const bool is_recorded =
-      !verdict.reference.empty() && !verdict.reexecuted && verdict.counts.violations == 0;
-  return is_recorded ? verdict.reference : "the sequential reference";
-}
-
 std::string EqualText(const Verdict& verdict) {
   const Coverage& coverage = verdict.coverage;
   if (coverage.executed == 0) return "intact, no subnet to re-execute";
   const std::string reference = ReferenceText(coverage);
   if (coverage.executed < verdict.counts.subnets) {
-    return fmt::format("intact and causal, re-executed {}: equal to {}", coverage.description,
+    return fmt::format("intact and causal; re-executed {}, equal to {}", coverage.description,
                        reference);
   }
   return verdict.run.record_level == "losses"
@@ -44,6 +37,27 @@ std::string DamagedText(const Verdict& verdict) {
   return fmt::format("{} {} damaged, so nothing was compared", names, is_one ? "is" : "are");
 }
 
+/// "first at subnet 12, layer block3.1, forward (computation)".
+std::string FirstText(const Difference& difference) {
+  return fmt::format("first {}{} ({})", difference.seq ? "at " : "", PlaceText(difference),
+                     ToString(difference.kind));
+}
+
+/// What the comparison with a recorded reference adds to a verdict; empty without one.
+std::string RecordedReferenceText(const Verdict& verdict) {
+  if (verdict.reference.empty()) return "";
+  if (verdict.is_reference_difference) {
+    return fmt::format("; not equal to {}, {}", verdict.reference,
+                       FirstText(*verdict.first_difference));
+  }
+  const bool is_part = verdict.comparison && verdict.comparison->is_prefix;
+  return fmt::format(
+      "; equal to {}{}", verdict.reference,
+      is_part ? fmt::format(" in the {} that both have",
+                            FormatCount(verdict.comparison->subnets_compared, "subnet", "subnets"))
+              : "");
+}
+
 std::string DiffSummary(const Verdict& verdict) {
   if (verdict.damaged) return DamagedText(verdict);
   if (!verdict.comparison) return "the specs lay out other layers, so no subnet was compared";
@@ -52,9 +66,8 @@ std::string DiffSummary(const Verdict& verdict) {
       SubnetsAndAccesses(comparison.subnets_compared, comparison.accesses_compared);
   const std::string_view part = comparison.is_prefix ? " (a common beginning)" : "";
   if (!verdict.first_difference) return fmt::format("{} compared{}: equal", compared, part);
-  return fmt::format("{} compared{}: not equal, first {}{} ({}); {}, {}", compared, part,
-                     verdict.first_difference->seq ? "at " : "",
-                     PlaceText(*verdict.first_difference), ToString(verdict.first_difference->kind),
+  return fmt::format("{} compared{}: not equal, {}; {}, {}", compared, part,
+                     FirstText(*verdict.first_difference),
                      FormatCount(comparison.origin_count, "origin", "origins"),
                      FormatCount(comparison.tainted_count, "tainted subnet", "tainted subnets"));
 }
@@ -84,6 +97,7 @@ std::string PlaceText(const Difference& difference) {
 
 std::pair<const char*, const char*> ValueNames(const Verdict& verdict) {
   if (verdict.kind == VerdictKind::kDiff) return {"A", "B"};
+  if (verdict.is_reference_difference) return RecordNames(verdict);
   return {"recorded", "expected"};
 }
 
@@ -124,18 +138,17 @@ std::string IncompleteText(const RunInfo& run, std::int64_t subnets) {
 
 std::string Summary(const Verdict& verdict) {
   if (verdict.kind == VerdictKind::kDiff) return DiffSummary(verdict);
-  const Counts& counts = verdict.counts;
   if (verdict.damaged) return "the record is damaged";
-  if (verdict.first_difference) {
-    return fmt::format(
-        "{}: not equal to {}, first {}{} ({})", SubnetsAndAccesses(counts.subnets, counts.accesses),
-        ReferenceOf(verdict), verdict.first_difference->seq ? "at " : "",
-        PlaceText(*verdict.first_difference), ToString(verdict.first_difference->kind));
+  const Counts& counts = verdict.counts;
+  if (verdict.first_difference && !verdict.is_reference_difference) {
+    return fmt::format("{}: not equal to {}, {}",
+                       SubnetsAndAccesses(counts.subnets, counts.accesses),
+                       ReferenceText(verdict.coverage), FirstText(*verdict.first_difference));
   }
   return fmt::format(
       "{}: {}{}", SubnetsAndAccesses(counts.subnets_audited, counts.accesses_audited),
       verdict.reexecuted ? EqualText(verdict) : "intact and causal (not re-executed)",
-      verdict.reference.empty() ? "" : ", and equal to " + verdict.reference);
+      RecordedReferenceText(verdict));
 }
 
 }  // namespace verbatim

@@ -80,7 +80,7 @@ Json ExplanationJson(const Verdict& verdict) {
                              : Json(nullptr);
   json["left_reproduced"] =
       verdict.explanation ? Json(verdict.explanation->left_reproduced) : Json(nullptr);
-  json["right_reproduced"] = verdict.explanation && verdict.kind == VerdictKind::kDiff
+  json["right_reproduced"] = verdict.explanation && !verdict.reference.empty()
                                  ? Json(verdict.explanation->right_reproduced)
                                  : Json(nullptr);
   return json;

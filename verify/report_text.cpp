@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "supernet/fault.h"
 #include "verify/comparison_text.h"
 #include "verify/explanation_text.h"
 #include "verify/report.h"
@@ -15,23 +16,22 @@ std::string ValueText(const std::string& value) {
   return value.empty() ? "(none)" : value;
 }
 
-/// What the two sides of a setting are called.
-std::pair<const char*, const char*> SideLabels(const Verdict& verdict) {
-  if (verdict.kind == VerdictKind::kDiff) return {"A", "B"};
-  return {"record", "reference"};
+const char* Remark(const EnvironmentDifference& difference) {
+  if (difference.key == kInjectedKey) return " (a fault that was made on purpose)";
+  return difference.numeric ? "" : " (changes no numbers)";
 }
 
 std::string EnvironmentText(const Verdict& verdict) {
   if (verdict.environment_differences.empty()) return "";
   const bool of_records = !verdict.reference.empty() && !verdict.reexecuted;
   const auto [left, right] =
-      of_records ? SideLabels(verdict) : std::pair<const char*, const char*>("recorded", "here");
+      of_records ? RecordNames(verdict) : std::pair<const char*, const char*>("recorded", "here");
   std::string text =
       of_records ? "The environments differ:\n" : "The environment is not the recorded one:\n";
   for (const EnvironmentDifference& difference : verdict.environment_differences) {
-    text += fmt::format("  {}: {} {}, {} {}{}\n", difference.key, left,
-                        ValueText(difference.recorded), right, ValueText(difference.here),
-                        difference.numeric ? "" : " (changes no numbers)");
+    text +=
+        fmt::format("  {}: {} {}, {} {}{}\n", difference.key, left, ValueText(difference.recorded),
+                    right, ValueText(difference.here), Remark(difference));
   }
   return text + "\n";
 }
@@ -40,7 +40,7 @@ std::string SettingsText(const char* title, const Verdict& verdict,
                          const std::vector<SettingDifference>& settings) {
   if (settings.empty()) return "";
   constexpr std::size_t kShown = 20;
-  const auto [left, right] = SideLabels(verdict);
+  const auto [left, right] = RecordNames(verdict);
   std::string text = fmt::format("{}:\n", title);
   const std::size_t shown = std::min(kShown, settings.size());
   for (std::size_t i = 0; i < shown; ++i) {
@@ -68,16 +68,16 @@ std::string CheckText(const Check& check) {
 
 std::string DifferenceText(const Verdict& verdict) {
   const Difference& difference = *verdict.first_difference;
-  const bool is_diff = verdict.kind == VerdictKind::kDiff;
+  const auto [recorded, expected] = ValueNames(verdict);
   return fmt::format(
       "\nFirst difference: {}, {}\n"
       "  what      {}\n"
-      "  {:<8}  {}\n"
-      "  {:<8}  {}\n"
+      "  {:<9} {}\n"
+      "  {:<9} {}\n"
       "  cause     {}\n"
       "  next      {}\n",
-      PlaceText(difference), ToString(difference.kind), difference.what, is_diff ? "A" : "recorded",
-      difference.recorded, is_diff ? "B" : "expected", difference.expected, difference.cause,
+      PlaceText(difference), ToString(difference.kind), difference.what, recorded,
+      difference.recorded, expected, difference.expected, difference.cause,
       difference.next_command);
 }
 

@@ -38,7 +38,10 @@ std::optional<Difference> CompareSamples(const SubnetRow& recorded, const Subnet
   };
   difference.recorded = text(recorded.samples, left);
   difference.expected = text(here.samples, right);
-  difference.cause = "the batch was drawn from another split, or with another seed";
+  const bool is_same_set = std::is_permutation(recorded.samples.begin(), recorded.samples.end(),
+                                               here.samples.begin(), here.samples.end());
+  difference.cause = is_same_set ? "the same samples, in another order"
+                                 : "the batch was drawn from another split, or with another seed";
   return difference;
 }
 

@@ -68,7 +68,7 @@ struct Coverage {
   std::int64_t recorded = 0;  ///< subnets that could have been executed
   std::int64_t selected = 0;  ///< of them asked for
   std::int64_t executed = 0;  ///< to be executed: those selected, and what they depend on
-  std::string description;    ///< "the causal cone of subnet 12: 8 of 300 subnets"
+  std::string description;    ///< "8 of 300 subnets (the causal cone of subnet 12)"
   std::int64_t stages = 1;    ///< the layout of the re-execution
   std::int64_t in_flight = 1;
   /// Of a random draw: it finds a run whose share of faulty subnets is this or more with a
@@ -98,6 +98,8 @@ struct Verdict {
   std::vector<SettingDifference> spec_differences;    ///< `diff`: of two specs
   std::vector<SettingDifference> layout_differences;  ///< `diff`: of two layouts
   std::optional<Difference> first_difference;
+  /// Whether that is from a recorded reference (`verify --against`), while nothing else was found.
+  bool is_reference_difference = false;
   /// Of everything that was compared, where all of it was looked at (`diff`, `verify --against`,
   /// `replay --keep-going`).
   std::optional<Comparison> comparison;

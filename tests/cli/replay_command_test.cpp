@@ -49,7 +49,7 @@ TEST_F(ReplayCommand, SelectsAPrefixASubnetOrAVersion) {
   EXPECT_FALSE(engine_.reexecute_options.evaluate);
   const CommandResult cone = Run({"replay", record, "--subnet", "1"});
   EXPECT_EQ(cone.exit_code, 0);
-  EXPECT_THAT(cone.err, HasSubstr("the causal cone of subnet 1: 2 of 12 subnets"));
+  EXPECT_THAT(cone.err, HasSubstr("2 of 12 subnets (the causal cone of subnet 1)"));
   EXPECT_THAT(engine_.reexecute_options.subnets, ElementsAre(0, 1));
   EXPECT_EQ(Run({"replay", record, "--layer", "head", "--at", "1"}).exit_code, 0);
   EXPECT_THAT(engine_.reexecute_options.subnets, ElementsAre(0, 1));

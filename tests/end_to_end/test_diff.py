@@ -120,7 +120,7 @@ class Against(EndToEndTest):
         reference = recorded("--stages", "1").path
         self.verify(recorded("--stages", "3").path, "--against", reference,
                     says=(f"{SUBNETS} of {SUBNETS} subnets equal to",
-                          f"and equal to {reference}"))
+                          f"; equal to {reference}"))
         other = self.train("--inject", "lost-update@7", record="lost.db")
         self.verify(other, "--against", reference, code=1,
                     says=f"not equal to {reference}, first at subnet 7")

@@ -43,7 +43,7 @@ class MainPath(EndToEndTest):
         """What a draw proves is said with it; the seed decides what is drawn."""
         record = recorded("--stages", "3").path
         result = self.verify(record, "--reexecute", "2",
-                             says=("re-executed 2 drawn by seed 7 and their causal cones: ",
+                             says=("(2 drawn by seed 7, with their causal cones), ",
                                    "equal to the sequential reference",
                                    "probability of 95 %"))
         self.assertRegex(result.out, r"Had \d+\.\d % of the subnets been faulty or more")

@@ -70,7 +70,7 @@ class Tampering(EndToEndTest):
             "recorded  00000000", "5 subnets equal to the sequential reference",
             f"next      verbatim replay {self.record} --subnet 5 --explain"))
         self.expect(run("replay", self.record, "--until", "4"), 0,
-                    out="re-executed the first 5 of 16 subnets: equal")
+                    out="re-executed the first 5 of 16 subnets, equal")
 
     def test_loss(self):
         self.tamper_and_seal("UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 4")

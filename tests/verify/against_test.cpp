@@ -30,7 +30,7 @@ TEST(Against, SaysThatAllIsEqualToTheReference) {
   EXPECT_EQ(verdict.exit_code(), 0);
   EXPECT_EQ(verdict.checks.back().name, kCheckReference);
   EXPECT_EQ(verdict.checks.back().detail, "12 of 12 subnets equal to ref.db");
-  EXPECT_THAT(Summary(verdict), HasSubstr("(not re-executed), and equal to ref.db"));
+  EXPECT_THAT(Summary(verdict), HasSubstr("(not re-executed); equal to ref.db"));
   EXPECT_THAT(RenderText(verdict), HasSubstr("stages: record 2, reference 3"));
 }
 
@@ -43,7 +43,8 @@ TEST(Against, FindsTheFirstDifference) {
   EXPECT_EQ(verdict.first_difference->seq, 4);
   EXPECT_EQ(verdict.comparison->origin_count, 1);
   EXPECT_EQ(verdict.checks.back().outcome, Outcome::kFailed);
-  EXPECT_THAT(Summary(verdict), HasSubstr("not equal to ref.db, first at subnet 4"));
+  EXPECT_THAT(Summary(verdict),
+              HasSubstr("(not re-executed); not equal to ref.db, first at subnet 4"));
 }
 
 TEST(Against, KeepsAnEarlierDifferenceOfTheRecordItself) {

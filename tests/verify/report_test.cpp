@@ -46,15 +46,15 @@ TEST(Summary, SaysWhatWasProvedAndNoMore) {
   part.counts.subnets_reexecuted = part.coverage.executed = 50;
   part.coverage.description = "the first 50 of 300 subnets";
   EXPECT_EQ(Summary(part),
-            "300 subnets, 4,200 accesses: intact and causal, re-executed the first 50 of 300 "
-            "subnets: equal to the sequential reference");
+            "300 subnets, 4,200 accesses: intact and causal; re-executed the first 50 of 300 "
+            "subnets, equal to the sequential reference");
   Verdict layout = Equal();
   layout.coverage.stages = 3;
   EXPECT_EQ(Summary(layout), "300 subnets, 4,200 accesses: equal to a replay on 3 stages");
   Verdict gap = Equal();  // re-executed up to a gap in the record
   gap.counts.subnets_audited = 50;
   gap.counts.subnets_reexecuted = gap.coverage.executed = 50;
-  EXPECT_THAT(Summary(gap), ::testing::HasSubstr("intact and causal, re-executed"));
+  EXPECT_THAT(Summary(gap), ::testing::HasSubstr("intact and causal; re-executed"));
   EXPECT_THAT(RenderJson(gap, "0"), ::testing::HasSubstr("\"verdict\": \"intact\""));
   Verdict losses = Equal();
   losses.run.record_level = "losses";

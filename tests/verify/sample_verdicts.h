@@ -87,7 +87,7 @@ inline Verdict DrawnVerdict() {
   verdict.counts.subnets_reexecuted = 80;
   verdict.coverage.selected = 50;
   verdict.coverage.executed = 80;
-  verdict.coverage.description = "50 drawn subnets and their causal cones: 80 of 300 subnets";
+  verdict.coverage.description = "80 of 300 subnets (50 drawn by seed 7, with their causal cones)";
   verdict.coverage.detectable_share = 0.054;
   return verdict;
 }

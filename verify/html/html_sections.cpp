@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "supernet/fault.h"
 #include "verify/comparison_text.h"
 #include "verify/explanation_text.h"
 #include "verify/html/html_text.h"
@@ -127,12 +128,16 @@ std::string ComparedSentence(const Verdict& verdict) {
   return text;
 }
 
+const char* RemarkHtml(const EnvironmentDifference& difference) {
+  if (difference.key == kInjectedKey) return "≠ a fault that was made on purpose";
+  return difference.numeric ? "<span class=\"mark\">≠ differs, may change bits</span>"
+                            : "≠ differs, changes no numbers";
+}
+
 std::string EnvironmentRowHtml(const EnvironmentDifference& difference) {
-  return RowHtml(
-      {CodeHtml(difference.key), CodeHtml(difference.recorded), CodeHtml(difference.here),
-       difference.numeric ? "<span class=\"mark\">≠ differs, may change bits</span>"
-                          : "≠ differs, changes no numbers"},
-      difference.numeric ? "differs" : "");
+  return RowHtml({CodeHtml(difference.key), CodeHtml(difference.recorded),
+                  CodeHtml(difference.here), RemarkHtml(difference)},
+                 difference.numeric ? "differs" : "");
 }
 
 std::string OriginRows(const Comparison& comparison) {
