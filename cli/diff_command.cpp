@@ -12,7 +12,7 @@
 #include "cli/data_option.h"
 #include "cli/explaining.h"
 #include "cli/forward.h"
-#include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
@@ -54,7 +54,7 @@ Status CheckPaths(const DiffOptions& options) {
         fmt::format("{} and {} are the same file", options.a.string(), options.b.string()),
         "Name two records.");
   }
-  return CheckReportFiles(options.output, options.also, {options.a, options.b});
+  return CheckReportFiles({"-o", options.output}, options.also, {options.a, options.b});
 }
 
 /// --explain computes on tensors. One process can have one numeric profile only.
@@ -87,7 +87,8 @@ Result<int> Diff(const DiffOptions& options, const Invocation& invocation) {
                                              [&](std::int64_t done) { progress.Update(done); }));
   }
   if (options.explain) ExplainFirstDifference(*a, b.get(), options.data, invocation, verdict);
-  RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *a, b.get()), options.output));
+  RETURN_IF_ERROR(
+      WriteResult(RenderVerdict(options.format, verdict, *a, b.get()), {"-o", options.output}));
   RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *a, b.get()));
   return verdict.exit_code();
 }

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
 
 namespace verbatim {
 namespace {
@@ -53,32 +52,6 @@ Status WriteToStdout(std::string_view text) {
   std::clearerr(stdout);
   if (error == EPIPE) return {};
   return Failed(fmt::format("standard output cannot be written: {}", std::strerror(error)));
-}
-
-Status WriteResult(std::string_view text, const std::filesystem::path& path) {
-  if (path.empty()) return WriteToStdout(text);
-  const auto failed = [&](int error) {
-    return Failed(fmt::format("{} cannot be written: {}", path.string(), std::strerror(error)),
-                  "Name another file with -o, or none to write to standard output.");
-  };
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return failed(errno);
-  const int error = WriteAll(file, text);
-  const bool closed = std::fclose(file) == 0;
-  if (error != 0) return failed(error);
-  if (!closed) return failed(errno);
-  return {};
-}
-
-bool IsPartOfRecord(const std::filesystem::path& path, const std::filesystem::path& record) {
-  namespace fs = std::filesystem;
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-    const fs::path part = record.string() + suffix;
-    std::error_code error;
-    if (fs::equivalent(path, part, error)) return true;
-    if (fs::weakly_canonical(path, error) == fs::weakly_canonical(part, error)) return true;
-  }
-  return false;
 }
 
 bool UseColor(std::FILE* stream, bool no_color) {

@@ -1,8 +1,8 @@
-// Where results, errors and talk go: results to stdout or a file, the rest to stderr.
+// Where results, errors and talk go: results to stdout or a file (output_file.h), the rest to
+// stderr.
 #pragma once
 
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -17,13 +17,6 @@ std::string ForTerminal(std::string_view text);
 /// Writes a result to stdout, as ForTerminal where that is a terminal. OK also where the reader has
 /// closed its end (`| head`); kFailed where it cannot be written, such as on a full disk.
 Status WriteToStdout(std::string_view text);
-
-/// Writes a result to `path`, or to stdout where it is empty. An existing file is replaced; kFailed
-/// says what kept it from being written.
-Status WriteResult(std::string_view text, const std::filesystem::path& path);
-
-/// Whether `path` is the record or one of the files that SQLite keeps beside it.
-bool IsPartOfRecord(const std::filesystem::path& path, const std::filesystem::path& record);
 
 /// "verbatim: error: MESSAGE", then the hint, indented; both ForTerminal. Colored where the
 /// terminal allows.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "cli/output.h"
 #include "cli/version.h"
 #include "verify/html/render_html.h"
 #include "verify/report.h"
@@ -52,25 +51,18 @@ void AddFurtherReportsOption(CLI::App& command, std::vector<std::string>& files)
       ->check(CLI::Validator(ReportProblem, ""));
 }
 
-Status CheckReportFiles(const fs::path& output, const std::vector<std::string>& also,
+Status CheckReportFiles(const OutputOption& output, const std::vector<std::string>& also,
                         const std::vector<fs::path>& records) {
-  std::vector<fs::path> files(also.begin(), also.end());
-  if (!output.empty()) files.push_back(output);
-  for (const fs::path& file : files) {
-    for (const fs::path& record : records) {
-      if (!IsPartOfRecord(file, record)) continue;
-      return UsageError(
-          fmt::format("the report {} is the record itself, or a part of it", file.string()),
-          "Name another file for the report.");
-    }
-  }
-  return {};
+  std::vector<OutputOption> outputs{output};
+  for (const std::string& file : also) outputs.push_back({"--also", file});
+  return CheckOutputs(outputs, records);
 }
 
 Status WriteFurtherReports(const std::vector<std::string>& files, const Verdict& verdict,
                            const RecordReader& record, const RecordReader* reference) {
   for (const std::string& file : files) {
-    RETURN_IF_ERROR(WriteResult(RenderVerdict(FormatOf(file), verdict, record, reference), file));
+    const std::string report = RenderVerdict(FormatOf(file), verdict, record, reference);
+    RETURN_IF_ERROR(WriteResult(report, {"--also", file}));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/output_file.h"
 #include "store/reader.h"
 #include "verify/verdict.h"
 
@@ -20,9 +21,8 @@ void AddVerdictFormatOption(CLI::App& command, std::string& format);
 /// file's name ends in: .txt, .json, .xml (junit), .md (markdown) or .html.
 void AddFurtherReportsOption(CLI::App& command, std::vector<std::string>& files);
 
-/// kUsage where a report, the one in `output` (if it is not empty) or a further one, would replace
-/// one of the records or a part of it.
-Status CheckReportFiles(const std::filesystem::path& output, const std::vector<std::string>& also,
+/// CheckOutputs of the report in `output` and the further ones.
+Status CheckReportFiles(const OutputOption& output, const std::vector<std::string>& also,
                         const std::vector<std::filesystem::path>& records);
 
 /// Writes them, replacing existing files. kFailed names the first that cannot be written.

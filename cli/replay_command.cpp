@@ -10,7 +10,7 @@
 #include "cli/data_option.h"
 #include "cli/explaining.h"
 #include "cli/forward.h"
-#include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
 #include "supernet/spec_limits.h"
@@ -66,7 +66,7 @@ Status CheckReplay(const ReplayOptions& options) {
     }
     records.push_back(request.output);
   }
-  RETURN_IF_ERROR(CheckReportFiles(options.report, options.also, records));
+  RETURN_IF_ERROR(CheckReportFiles({"--report", options.report}, options.also, records));
   return CheckDataFolder(request.data);
 }
 
@@ -88,8 +88,8 @@ Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
       ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
     }
   }
-  RETURN_IF_ERROR(
-      WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr), options.report));
+  RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr),
+                              {"--report", options.report}));
   RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, nullptr));
   return verdict.exit_code();
 }

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/show_files.h"
 #include "cli/show_views.h"
 #include "store/reader.h"
@@ -42,10 +43,13 @@ Result<std::string> Render(const RecordReader& reader, const ShowOptions& option
 }
 
 Result<int> Show(const ShowOptions& options) {
+  const OutputOption html{"--html", options.html};
+  const OutputOption trace{"--trace", options.trace};
+  RETURN_IF_ERROR(CheckOutputs({html, trace}, {options.record}));
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
-  if (!options.html.empty()) RETURN_IF_ERROR(ShowHtml(*reader, options.record, options.html));
-  if (!options.trace.empty()) RETURN_IF_ERROR(ShowTrace(*reader, options.record, options.trace));
-  if (!options.html.empty() || !options.trace.empty()) return 0;
+  if (!html.path.empty()) RETURN_IF_ERROR(ShowHtml(*reader, options.record, html));
+  if (!trace.path.empty()) RETURN_IF_ERROR(ShowTrace(*reader, options.record, trace));
+  if (!html.path.empty() || !trace.path.empty()) return 0;
   ASSIGN_OR_RETURN(const std::string text, Render(*reader, options));
   RETURN_IF_ERROR(WriteToStdout(text));
   return 0;

@@ -4,18 +4,17 @@
 #include <filesystem>
 
 #include "base/status.h"
+#include "cli/output_file.h"
 #include "store/reader.h"
 
 namespace verbatim {
 
-/// The record, examined, as a page with charts. An existing file is replaced. kUsage where `output`
-/// is the record itself.
+/// The record, examined, as a page with charts, to the file that `output` names.
 Status ShowHtml(const RecordReader& reader, const std::filesystem::path& record,
-                const std::filesystem::path& output);
+                const OutputOption& output);
 
-/// The record's activity as a trace (verify/trace.h). Likewise; streams into the file, of which a
-/// part may be left where it fails.
+/// The record's activity as a trace (verify/trace.h), streamed into the file likewise.
 Status ShowTrace(const RecordReader& reader, const std::filesystem::path& record,
-                 const std::filesystem::path& output);
+                 const OutputOption& output);
 
 }  // namespace verbatim

@@ -13,7 +13,7 @@
 #include "cli/data_option.h"
 #include "cli/explaining.h"
 #include "cli/forward.h"
-#include "cli/output.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
@@ -71,7 +71,7 @@ std::string CountProblem(const std::string& text) {
 Status CheckPaths(const VerifyOptions& options) {
   std::vector<fs::path> records{options.request.record};
   if (!options.against.empty()) records.push_back(options.against);
-  RETURN_IF_ERROR(CheckReportFiles(options.output, options.also, records));
+  RETURN_IF_ERROR(CheckReportFiles({"-o", options.output}, options.also, records));
   std::error_code error;
   if (fs::equivalent(options.against, options.request.record, error)) {
     return UsageError(fmt::format("--against {} is the record itself", options.against.string()),
@@ -123,7 +123,7 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
     ExplainFirstDifference(*reader, other, options.request.data, invocation, verdict);
   }
   RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *reader, reference.get()),
-                              options.output));
+                              {"-o", options.output}));
   RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, reference.get()));
   return verdict.exit_code();
 }
