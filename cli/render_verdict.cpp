@@ -13,9 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Empty where the name ends in nothing known.
-std::string FormatOf(const fs::path& file) {
-  const std::string ending = file.extension().string();
+std::string LowerCase(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+/// Empty where it is nothing known.
+std::string FormatOfEnding(const std::string& typed) {
+  const std::string ending = LowerCase(typed);
   if (ending == ".txt") return "text";
   if (ending == ".json") return "json";
   if (ending == ".xml") return "junit";
@@ -23,8 +28,16 @@ std::string FormatOf(const fs::path& file) {
   return ending == ".html" ? "html" : "";
 }
 
+std::string FormatOf(const fs::path& file) {
+  return FormatOfEnding(file.extension().string());
+}
+
 std::string ReportProblem(const std::string& file) {
   if (!FormatOf(file).empty()) return "";
+  const std::string name = fs::path(file).filename().string();
+  if (!FormatOfEnding(name).empty()) {
+    return fmt::format("'{}' is an ending without a name before it", file);
+  }
   return fmt::format("'{}' ends in none of .txt, .json, .xml, .md and .html", file);
 }
 
