@@ -137,6 +137,13 @@ void AddFormatOption(CLI::App& command, std::string& format) {
       ->capture_default_str();
 }
 
+CLI::Validator NamedPath() {
+  const auto problem = [](const std::string& path) {
+    return path.empty() ? std::string("an empty path was given") : std::string();
+  };
+  return CLI::Validator(problem, "");
+}
+
 bool NeedsForward(const Invocation& invocation, Numerics numerics) {
   return invocation.engine == nullptr || !IsNumericProfileSet(numerics);
 }

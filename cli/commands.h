@@ -26,6 +26,9 @@ struct Invocation {
 /// Accepts whole numbers from `least` to `most` and says so of anything else.
 CLI::Validator WholeNumber(std::int64_t least, std::int64_t most);
 
+/// Refuses an empty path: a variable that is not set must not turn an option off.
+CLI::Validator NamedPath();
+
 /// Whether verbatim-engine must be started (anew) for a command that computes on tensors: this
 /// process has no engine, or was started without the numeric profile's variables.
 bool NeedsForward(const Invocation& invocation, Numerics numerics);

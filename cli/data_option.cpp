@@ -4,6 +4,8 @@
 
 #include <system_error>
 
+#include "cli/commands.h"
+
 namespace verbatim {
 
 void AddDataOption(CLI::App& command, std::optional<std::filesystem::path>& data) {
@@ -11,7 +13,8 @@ void AddDataOption(CLI::App& command, std::optional<std::filesystem::path>& data
       .add_option("--data", data,
                   "Folder of the data set, if it is not where the spec says. Example: --data "
                   "/data/digits")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NamedPath());
 }
 
 Status CheckDataFolder(const std::optional<std::filesystem::path>& data) {

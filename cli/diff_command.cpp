@@ -110,13 +110,15 @@ void AddDiffCommand(CLI::App& app, Invocation& invocation) {
       ->add_option("--data", options->data,
                    "With --explain: folder of the data set, if it is not where the specs say. "
                    "Example: --data /data/digits")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NamedPath());
   AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,
                    "Writes the report to a file instead of standard output. Example: -o "
                    "difference.txt")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NamedPath());
   AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return Diff(*options, invocation); };

@@ -13,6 +13,7 @@
 #include "cli/output_file.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
+#include "store/record_file.h"
 #include "supernet/spec_limits.h"
 
 namespace verbatim {
@@ -64,6 +65,7 @@ Status CheckReplay(const ReplayOptions& options) {
       return UsageError("a causal cone makes no record: a record holds subnets without gaps",
                         "Leave out -o, or replay a prefix with --until.");
     }
+    RETURN_IF_ERROR(CheckDestination(request.output, request.force));
     records.push_back(request.output);
   }
   RETURN_IF_ERROR(CheckReportFiles({"--report", options.report}, options.also, records));
@@ -143,7 +145,8 @@ void AddRecordOptions(CLI::App& command, ReexecutionRequest& request) {
       command
           .add_option("-o,--output", request.output,
                       "Records the replay in a record of its own. Example: -o replayed.db")
-          ->type_name("OUT.db");
+          ->type_name("OUT.db")
+          ->check(NamedPath());
   command
       .add_flag("--force", request.force,
                 "Overwrites an existing record. Example: -o replayed.db --force")
@@ -181,7 +184,8 @@ void AddReplayCommand(CLI::App& app, Invocation& invocation) {
       ->add_option("--report", options->report,
                    "Writes the report to a file instead of standard output. Example: --report "
                    "replay.txt")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NamedPath());
   AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return Replay(*options, invocation); };

@@ -81,6 +81,7 @@ void AddShowCommand(CLI::App& app, Invocation& invocation) {
       ->add_option("--html", options->html,
                    "Writes the record, examined, as a page with charts. Example: --html run.html")
       ->type_name("FILE")
+      ->check(NamedPath())
       ->excludes(subnet)
       ->excludes(layer);
   command
@@ -88,6 +89,7 @@ void AddShowCommand(CLI::App& app, Invocation& invocation) {
                    "Writes what the stages did as a trace for ui.perfetto.dev. Example: --trace "
                    "run.trace.json")
       ->type_name("FILE")
+      ->check(NamedPath())
       ->excludes(subnet)
       ->excludes(layer);
   AddFormatOption(*command, options->format);

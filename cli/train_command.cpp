@@ -127,7 +127,8 @@ void AddRecordOptions(CLI::App& command, TrainRequest& request) {
   command
       .add_option("-o,--output", request.output,
                   "The record to make; needed unless --record off. Example: -o run.db")
-      ->type_name("RUN.db");
+      ->type_name("RUN.db")
+      ->check(NamedPath());
   command
       .add_option("--record", request.record_level,
                   "What to record: off, losses, weights or full; the spec's level if not given. "

@@ -155,13 +155,15 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
   command
       ->add_option("--against", options->against,
                    "Compares with a recorded reference as well. Example: --against reference.db")
-      ->type_name("REF.db");
+      ->type_name("REF.db")
+      ->check(NamedPath());
   AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,
                    "Writes the report to a file instead of standard output. Example: -o "
                    "verdict.txt")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(NamedPath());
   AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return Verify(*options, invocation); };
