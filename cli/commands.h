@@ -23,8 +23,11 @@ struct Invocation {
   std::function<Result<int>()> action;  ///< returns the exit code
 };
 
-/// Accepts whole numbers from `least` to `most` and says so of anything else.
+/// Accepts whole numbers from `least` to `most`, in decimal digits without leading zeros, and says
+/// so of anything else.
 CLI::Validator WholeNumber(std::int64_t least, std::int64_t most);
+/// The same of a seed: from 0 to 2⁶⁴ − 1.
+CLI::Validator SeedNumber();
 
 /// Refuses an empty path: a variable that is not set must not turn an option off.
 CLI::Validator NamedPath();

@@ -149,6 +149,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->add_option("--draw-seed", options->draw_seed,
                    "Seed of that draw; the spec's seed if not given. Example: --draw-seed 7")
       ->type_name("SEED")
+      ->check(SeedNumber())
       ->needs(reexecute);
   AddReexecutionOptions(*command, options->request);
   AddExplainOption(*command, options->explain)->needs(reexecute);

@@ -123,6 +123,22 @@ TEST_F(VerifyCommand, ReexecutesADrawWithItsCones) {
   EXPECT_EQ(engine_.reexecute_options.data_folder, std::filesystem::path(folder_));
 }
 
+TEST_F(VerifyCommand, TakesEverySeedOf64BitsAndNoOther) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const auto verify = [&](const std::string& seed) {
+    return Run({"verify", record, "--reexecute", "1", "--draw-seed", seed, "--data", folder_});
+  };
+  const CommandResult largest = verify("18446744073709551615");
+  EXPECT_EQ(largest.exit_code, 0) << largest.err;
+  EXPECT_THAT(largest.out, HasSubstr("drawn by seed 18446744073709551615"));
+  for (const char* seed : {"-1", "18446744073709551616", "99999999999999999999", "010", "1.5", "x",
+                           "0x10", "1 ", ""}) {
+    const CommandResult refused = verify(seed);
+    EXPECT_EQ(refused.exit_code, 2) << seed;
+    EXPECT_THAT(refused.err, HasSubstr("is no whole number from 0 to 18446744073709551615"));
+  }
+}
+
 TEST_F(VerifyCommand, ReexecutesNoMoreThanAnInterruptedRunHas) {
   SampleRun sample = MakeSampleRun();
   sample.run.status = RunStatus::kInterrupted;
