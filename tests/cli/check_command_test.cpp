@@ -41,10 +41,19 @@ TEST_F(CheckCommand, PlacesAnErrorInTheFile) {
   EXPECT_THAT(result.err, HasSubstr("sead"));
 }
 
-TEST_F(CheckCommand, SaysThatAFileIsMissing) {
-  const CommandResult result = Run({"check", Path("none.json")});
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, HasSubstr("none.json"));
+TEST_F(CheckCommand, SaysWhyAFileCannotBeRead) {
+  // A link to itself cannot be opened by anybody, root included.
+  std::filesystem::create_symlink("circle.json", Path("circle.json"));
+  const std::pair<std::string, const char*> cases[] = {
+      {"none.json", "it does not exist"},
+      {"none/spec.json", "it does not exist"},
+      {".", "it is a folder"},
+      {"circle.json", "Too many levels of symbolic links"}};
+  for (const auto& [name, why] : cases) {
+    const CommandResult result = Run({"check", Path(name)});
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_THAT(result.err, HasSubstr(Path(name) + ": the spec cannot be read: " + why));
+  }
 }
 
 }  // namespace
