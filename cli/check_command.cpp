@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/data_option.h"
 #include "cli/output.h"
+#include "supernet/list_sampler.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
 #include "supernet/spec_names.h"
@@ -19,8 +20,8 @@ namespace verbatim {
 namespace {
 
 constexpr const char* kFooter =
-    "Says what the spec holds, or where it is wrong: file, line, column and field. Where\n"
-    "the data is at hand, also whether every shape fits it.\n"
+    "Says what the spec holds, or where it is wrong: file, line, column and field; a list of\n"
+    "subnets is read too. Where the data is at hand, also whether every shape fits it.\n"
     "\n"
     "Examples:\n"
     "  verbatim check digits.json\n"
@@ -89,8 +90,11 @@ struct CheckOptions {
 
 Result<int> CheckSpec(const CheckOptions& options) {
   ASSIGN_OR_RETURN(const Spec spec, ReadSpec(options.spec));
-  const std::filesystem::path folder =
-      options.data.value_or(DataFolderOf(spec, options.spec.parent_path()));
+  const std::filesystem::path spec_folder = options.spec.parent_path();
+  if (spec.sampler.kind == SamplerKind::kList) {
+    RETURN_IF_ERROR(ReadListedChoices(spec, spec_folder));
+  }
+  const std::filesystem::path folder = options.data.value_or(DataFolderOf(spec, spec_folder));
   ASSIGN_OR_RETURN(const bool fits, CheckAgainstData(spec, folder, options.data.has_value()));
   const std::string verdict =
       fits ? fmt::format("{} is a valid spec and fits its data", spec.name)

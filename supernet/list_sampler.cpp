@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "supernet/text_file.h"
 
 namespace verbatim {
 namespace {
@@ -167,6 +168,20 @@ Result<std::vector<std::uint16_t>> ReadChoices(std::string_view text, const std:
                     "lengthen the list or lower training.subnets");
   }
   return handler.Take();
+}
+
+Result<std::vector<std::uint16_t>> ReadListedChoices(const Spec& spec,
+                                                     const std::filesystem::path& spec_folder) {
+  std::vector<std::uint32_t> candidates;
+  for (const BlockSpec& block : spec.supernet.blocks) {
+    candidates.insert(candidates.end(), static_cast<std::size_t>(block.repeat),
+                      static_cast<std::uint32_t>(block.candidates.size()));
+  }
+  const std::filesystem::path path = spec_folder / spec.sampler.file;
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadTextFile(path, "the list of subnets",
+                                "check sampler.file; it is relative to the spec's folder"));
+  return ReadChoices(text, path.string(), candidates, spec.training.subnets);
 }
 
 Choices ListSampler::Draw(std::int64_t seq) const {

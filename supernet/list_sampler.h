@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "supernet/spec.h"
 #include "supernet/stream.h"
 
 namespace verbatim {
@@ -19,6 +21,11 @@ namespace verbatim {
 Result<std::vector<std::uint16_t>> ReadChoices(std::string_view text, const std::string& source,
                                                const std::vector<std::uint32_t>& candidates,
                                                std::int64_t entries);
+
+/// Reads the choices of the file that `spec`, whose sampler is `list`, names relative to
+/// `spec_folder`, one entry per subnet of its training. BadInput as ReadChoices and ReadTextFile.
+Result<std::vector<std::uint16_t>> ReadListedChoices(const Spec& spec,
+                                                     const std::filesystem::path& spec_folder);
 
 /// Holds all choices in memory, two bytes each.
 class ListSampler : public Sampler {

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "supernet/list_sampler.h"
-#include "supernet/text_file.h"
 
 namespace verbatim {
 namespace {
@@ -48,17 +47,12 @@ class UniformSampler : public Sampler {
 
 Result<std::unique_ptr<Sampler>> MakeSampler(const Spec& spec, const SearchSpace& space,
                                              const std::filesystem::path& spec_folder) {
-  const std::vector<std::uint32_t> candidates = CandidatesByBlock(space);
   if (spec.sampler.kind == SamplerKind::kUniform) {
-    return std::make_unique<UniformSampler>(spec.seed, candidates);
+    return std::make_unique<UniformSampler>(spec.seed, CandidatesByBlock(space));
   }
-  const std::filesystem::path path = spec_folder / spec.sampler.file;
-  ASSIGN_OR_RETURN(const std::string text,
-                   ReadTextFile(path, "the list of subnets",
-                                "check sampler.file; it is relative to the spec's folder"));
-  ASSIGN_OR_RETURN(std::vector<std::uint16_t> choices,
-                   ReadChoices(text, path.string(), candidates, spec.training.subnets));
-  return std::make_unique<ListSampler>(std::move(choices), candidates.size());
+  ASSIGN_OR_RETURN(std::vector<std::uint16_t> choices, ReadListedChoices(spec, spec_folder));
+  return std::make_unique<ListSampler>(std::move(choices),
+                                       static_cast<std::size_t>(space.blocks()));
 }
 
 Choices DrawUniformChoices(const SearchSpace& space, const RandomKey& key) {

@@ -41,6 +41,25 @@ TEST_F(CheckCommand, PlacesAnErrorInTheFile) {
   EXPECT_THAT(result.err, HasSubstr("sead"));
 }
 
+TEST_F(CheckCommand, ReadsTheListOfSubnets) {
+  std::string text = SampleSpecText();
+  text.insert(text.find("\"training\""), R"("sampler": {"kind": "list", "file": "list.jsonl"}, )");
+  const std::string spec = WriteFile("spec.json", text);
+  const CommandResult missing = Run({"check", spec});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_THAT(missing.err, HasSubstr(Path("list.jsonl") + ": the list of subnets cannot be read"));
+  std::string list;
+  for (int i = 0; i < 11; ++i) list += "[0, 1, 2]\n";
+  WriteFile("list.jsonl", list + "[0, 1, 3]\n");
+  const CommandResult wrong = Run({"check", spec});
+  EXPECT_EQ(wrong.exit_code, 3);
+  EXPECT_THAT(wrong.err, HasSubstr("list.jsonl: entry 11 chooses candidate 3 of block 2"));
+  WriteFile("list.jsonl", list + "[0, 1, 2]\n");
+  const CommandResult valid = Run({"check", spec});
+  EXPECT_EQ(valid.exit_code, 0) << valid.err;
+  EXPECT_THAT(valid.out, HasSubstr("list from list.jsonl"));
+}
+
 TEST_F(CheckCommand, SaysWhyAFileCannotBeRead) {
   // A link to itself cannot be opened by anybody, root included.
   std::filesystem::create_symlink("circle.json", Path("circle.json"));
