@@ -185,19 +185,24 @@ Diagnosis DiagnoseMachine(EngineAnswers& answers) {
 }  // namespace
 
 int Diagnosis::exit_code() const {
+  if (!unreadable.empty()) return ExitCode(unreadable.front().kind);
   return std::any_of(records.begin(), records.end(),
                      [](const RecordDiagnosis& record) { return !record.obstacles.empty(); })
              ? 1
              : 0;
 }
 
-Result<Diagnosis> Diagnose(const std::vector<fs::path>& records,
-                           const std::optional<fs::path>& data_folder, Engine* engine) {
+Diagnosis Diagnose(const std::vector<fs::path>& records, const std::optional<fs::path>& data_folder,
+                   Engine* engine) {
   EngineAnswers answers(engine);
   Diagnosis diagnosis = DiagnoseMachine(answers);
   for (const fs::path& path : records) {
-    ASSIGN_OR_RETURN(auto record, DiagnoseRecord(path, diagnosis, data_folder, answers));
-    diagnosis.records.push_back(std::move(record));
+    auto record = DiagnoseRecord(path, diagnosis, data_folder, answers);
+    if (record) {
+      diagnosis.records.push_back(*std::move(record));
+    } else {
+      diagnosis.unreadable.push_back(std::move(record).error());
+    }
   }
   return diagnosis;
 }

@@ -53,19 +53,21 @@ struct Diagnosis {
   std::optional<Error> engine_problem;
   std::vector<ProfileDiagnosis> profiles;
   std::vector<RecordDiagnosis> records;
+  std::vector<Error> unreadable;  ///< of the files given that cannot be read as records
 
-  /// 1 where a record cannot be re-executed here, else 0.
+  /// That of the first of `unreadable`; else 1 where a record cannot be re-executed here, else 0.
   int exit_code() const;
 };
 
 /// Looks at this machine, and at records with the data in `data_folder` or else where their specs
 /// say. `engine` is this process's, or null. Starts the engine's program (cli/engine_process.h)
-/// once per profile, device and number of threads that this process does not have. Errors are of
-/// records that cannot be read; everything else is part of the diagnosis.
-Result<Diagnosis> Diagnose(const std::vector<std::filesystem::path>& records,
-                           const std::optional<std::filesystem::path>& data_folder, Engine* engine);
+/// once per profile, device and number of threads that this process does not have. Of a record only
+/// what a re-execution starts from is read: that it is intact is for `verify` to say.
+Diagnosis Diagnose(const std::vector<std::filesystem::path>& records,
+                   const std::optional<std::filesystem::path>& data_folder, Engine* engine);
 
-/// For people; ends in a line that says how many records can be re-executed here.
+/// For people; ends in a line that says how many of the files given can be re-executed here. The
+/// errors of those that cannot be read are not in it.
 std::string RenderDiagnosisText(const Diagnosis& diagnosis);
 /// One JSON object; docs/cli.md states its fields.
 std::string RenderDiagnosisJson(const Diagnosis& diagnosis);

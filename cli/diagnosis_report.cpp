@@ -92,6 +92,8 @@ std::string RecordText(const RecordDiagnosis& record) {
   text += Line("data set", fmt::format("{}: {}", record.data_folder,
                                        record.has_data ? "as recorded" : "not usable"));
   text += Line("environment", EnvironmentText(record));
+  text += Line("integrity",
+               fmt::format("not looked at; verbatim verify {} does", ShellWord(record.record)));
   text += Line("re-execution", record.obstacles.empty() ? "possible here" : "not possible here:");
   for (const Obstacle& obstacle : record.obstacles) {
     text += Indented(obstacle.problem, "    ");
@@ -127,6 +129,7 @@ Json RecordJson(const RecordDiagnosis& record) {
   json["data_folder"] = record.data_folder;
   json["has_data"] = record.has_data;
   json["has_environment"] = record.has_environment;
+  json["integrity"] = "not looked at";
   json["environment_differences"] = DifferencesJson(record.environment_differences);
   json["can_reexecute"] = record.obstacles.empty();
   json["obstacles"] = Json::array();
@@ -169,9 +172,10 @@ std::string RenderDiagnosisText(const Diagnosis& diagnosis) {
       fmt::format("verbatim {}\n\n{}\n{}\n{}", diagnosis.tool_version, MachineText(diagnosis),
                   EngineText(diagnosis), ProfilesText(diagnosis));
   for (const RecordDiagnosis& record : diagnosis.records) text += "\n" + RecordText(record);
-  if (diagnosis.records.empty()) return text;
+  const std::int64_t given = std::ssize(diagnosis.records) + std::ssize(diagnosis.unreadable);
+  if (given == 0) return text;
   return text + fmt::format("\n{} of {} can be re-executed here\n", Executable(diagnosis),
-                            FormatCount(std::ssize(diagnosis.records), "record", "records"));
+                            FormatCount(given, "record", "records"));
 }
 
 std::string RenderDiagnosisJson(const Diagnosis& diagnosis) {
@@ -191,6 +195,8 @@ std::string RenderDiagnosisJson(const Diagnosis& diagnosis) {
   for (const RecordDiagnosis& record : diagnosis.records) {
     json["records"].push_back(RecordJson(record));
   }
+  json["unreadable"] = Json::array();
+  for (const Error& error : diagnosis.unreadable) json["unreadable"].push_back(error.message);
   json["exit_code"] = diagnosis.exit_code();
   return ToJsonText(json);
 }

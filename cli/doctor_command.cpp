@@ -21,7 +21,8 @@ constexpr const char* kFooter =
     "Says what this machine is, what the engine computes with, and which numeric profiles can be\n"
     "computed here. For each record: whether it can be re-executed here, and if not, why, and "
     "what\n"
-    "would help. Trains nothing.\n"
+    "would help. Trains nothing, and does not look whether a record is intact: verbatim verify "
+    "does.\n"
     "\n"
     "Exit code 0: all records given can be re-executed here; 1: some cannot; 3: a file is no "
     "record.\n"
@@ -49,11 +50,15 @@ Result<int> DescribeEngine(const DoctorOptions& options, Engine* engine) {
   return 0;
 }
 
-Result<int> Doctor(const DoctorOptions& options, Engine* engine) {
-  if (!options.describe_engine.empty()) return DescribeEngine(options, engine);
-  ASSIGN_OR_RETURN(const Diagnosis diagnosis, Diagnose(options.records, options.data, engine));
-  RETURN_IF_ERROR(WriteToStdout(options.format == "json" ? RenderDiagnosisJson(diagnosis)
-                                                         : RenderDiagnosisText(diagnosis)));
+Result<int> Doctor(const DoctorOptions& options, const Invocation& invocation) {
+  if (!options.describe_engine.empty()) return DescribeEngine(options, invocation.engine);
+  const Diagnosis diagnosis = Diagnose(options.records, options.data, invocation.engine);
+  // Who asks of a record alone, and there is none, gets the error alone, as of every command.
+  if (!diagnosis.records.empty() || diagnosis.unreadable.empty()) {
+    RETURN_IF_ERROR(WriteToStdout(options.format == "json" ? RenderDiagnosisJson(diagnosis)
+                                                           : RenderDiagnosisText(diagnosis)));
+  }
+  for (const Error& error : diagnosis.unreadable) PrintError(error, invocation.no_color);
   return diagnosis.exit_code();
 }
 
@@ -71,7 +76,7 @@ void AddDoctorCommand(CLI::App& app, Invocation& invocation) {
   command->add_option("--describe-engine", options->describe_engine)->group("");
   command->add_option("--threads-per-stage", options->threads_per_stage)->group("");
   command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] { return Doctor(*options, invocation.engine); };
+    invocation.action = [options, &invocation] { return Doctor(*options, invocation); };
   });
 }
 

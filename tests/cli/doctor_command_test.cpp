@@ -94,12 +94,30 @@ TEST_F(DoctorCommand, FindsWhatStandsInTheWay) {
   EXPECT_THAT(Problems(gpu), HasSubstr("made on cuda:1; the engine can use here: cpu"));
 }
 
-TEST_F(DoctorCommand, RefusesWhatIsNoRecord) {
+TEST_F(DoctorCommand, ReportsTheRecordsAndRefusesWhatIsNone) {
   const std::string record = WriteRecord(MakeSampleRun());
-  const CommandResult result = Run({"doctor", record, WriteFile("spec.json", "{}")});
+  const std::string spec = WriteFile("spec.json", "{}");
+  const CommandResult result = Run({"doctor", record, spec, Path("none.db")});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, HasSubstr("spec.json"));
-  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.out, HasSubstr("Record " + record + ": sample"));
+  EXPECT_THAT(result.out, HasSubstr("0 of 3 records can be re-executed here"));
+  EXPECT_THAT(result.err, HasSubstr(spec));
+  EXPECT_THAT(result.err, HasSubstr(Path("none.db") + " does not exist"));
+  const nlohmann::json json = Json({spec, record}, 3);
+  EXPECT_EQ(json["exit_code"], 3);
+  EXPECT_EQ(json["records"].size(), 1u);
+  ASSERT_EQ(json["unreadable"].size(), 1u);
+  EXPECT_THAT(json["unreadable"][0].get<std::string>(), HasSubstr(spec));
+  const CommandResult alone = Run({"doctor", spec});
+  EXPECT_EQ(alone.exit_code, 3);
+  EXPECT_EQ(alone.out, "");
+}
+
+TEST_F(DoctorCommand, SaysThatItDoesNotLookAtIntegrity) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  EXPECT_THAT(Run({"doctor", record}).out,
+              HasSubstr("integrity        not looked at; verbatim verify " + record + " does"));
+  EXPECT_EQ(Json({record}, 1)["records"][0]["integrity"], "not looked at");
 }
 
 TEST_F(DoctorCommand, AsksAnEngineUnderTheProfilesVariables) {
