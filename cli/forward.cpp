@@ -10,6 +10,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "cli/engine_marker.h"
 #include "supernet/numeric_profile.h"
 
 namespace verbatim {
@@ -17,9 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kForwarded = "VERBATIM_FORWARDED";
+
 bool IsExecutable(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
+
+Result<fs::path> Checked(const fs::path& engine) {
+  RETURN_IF_ERROR(CheckEngineFile(engine));
+  return engine;
 }
 
 }  // namespace
@@ -74,13 +82,13 @@ fs::path ExecutableFolder() {
 
 Result<fs::path> FindEngine(const fs::path& folder) {
   if (const char* named = std::getenv("VERBATIM_ENGINE"); named != nullptr && *named != '\0') {
-    if (IsExecutable(named)) return fs::path(named);
+    if (IsExecutable(named)) return Checked(named);
     return Failed(fmt::format("VERBATIM_ENGINE names {}, which is no executable file", named),
                   "Let it name a verbatim-engine, or unset it.");
   }
   for (const fs::path& candidate :
        {folder / "verbatim-engine", folder / ".." / "libexec" / "verbatim" / "verbatim-engine"}) {
-    if (IsExecutable(candidate)) return candidate.lexically_normal();
+    if (IsExecutable(candidate)) return Checked(candidate.lexically_normal());
   }
   return Failed("this installation has no trainer: verbatim-engine was not found",
                 fmt::format("Build with -DVERBATIM_TRAINER=ON (needs LibTorch; scripts/setup "
@@ -94,7 +102,13 @@ Error ForwardToEngine(char** argv, Numerics numerics) {
   if (!fits) return fits.error();
   const auto engine = FindEngine(ExecutableFolder());
   if (!engine) return engine.error();
+  if (std::getenv(kForwarded) != nullptr) {
+    return Error{ErrorKind::kFailed,
+                 fmt::format("{} started verbatim, not verbatim-engine", engine->string()),
+                 "Let VERBATIM_ENGINE name a verbatim-engine, or unset it."};
+  }
   SetNumericProfile(numerics);
+  setenv(kForwarded, "1", 1);
   std::fflush(nullptr);
   execv(engine->c_str(), argv);
   return Error{ErrorKind::kFailed,

@@ -25,7 +25,7 @@ bool IsNumericProfileSet(Numerics numerics);
 
 /// The executable that $VERBATIM_ENGINE names; else `verbatim-engine` in `folder` (where this
 /// program lies), else in folder/../libexec/verbatim. kFailed, saying how to get one, where there
-/// is none.
+/// is none, or where it is another program or of another version (cli/engine_marker.h).
 Result<std::filesystem::path> FindEngine(const std::filesystem::path& folder);
 
 /// kFailed where the processor lacks an instruction set that the profile asks for, naming it. The
@@ -37,7 +37,8 @@ std::filesystem::path ExecutablePath();
 std::filesystem::path ExecutableFolder();
 
 /// Checks the processor, sets the profile and becomes verbatim-engine with the same arguments.
-/// Returns only with an error.
+/// Returns only with an error. Sets VERBATIM_FORWARDED, and fails where it is set: a wrapper around
+/// the engine that starts this program instead would do so for ever.
 Error ForwardToEngine(char** argv, Numerics numerics);
 
 }  // namespace verbatim

@@ -1,6 +1,7 @@
 // Proves where verbatim-engine is looked for, and what the numeric profiles set.
 #include "cli/forward.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,12 +9,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/version.h"
 #include "tests/temporary_folder.h"
 
 namespace verbatim {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::string kMarked = fmt::format("#!/bin/sh\n# verbatim-engine:{}\n", ToolVersion());
 
 class Forward : public testing::Test {
  protected:
@@ -28,8 +32,8 @@ class Forward : public testing::Test {
       unsetenv(name);
     }
   }
-  static void MakeExecutable(const fs::path& path) {
-    std::ofstream(path) << "#!/bin/sh\n";
+  static void MakeExecutable(const fs::path& path, const std::string& text = kMarked) {
+    std::ofstream(path) << text;
     fs::permissions(path, fs::perms::owner_all);
   }
 
@@ -55,6 +59,36 @@ TEST_F(Forward, TakesNoFileThatIsNotExecutable) {
   ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().kind, ErrorKind::kFailed);
   EXPECT_THAT(found.error().message, testing::HasSubstr("no trainer"));
+}
+
+TEST_F(Forward, TakesNoOtherProgramAndNoOtherVersion) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "is not verbatim-engine"},
+      {"#!/bin/sh\nexit 0\n", "is not verbatim-engine"},
+      {std::string("verbatim-engine:\0 /verbatim-engine", 34), "is not verbatim-engine"},
+      {"verbatim-engine:", "is not verbatim-engine"},
+      {"verbatim-engine: verbatim-engine:98.7",
+       "is verbatim-engine 98.7, but this is verbatim " + std::string(ToolVersion())},
+      {kMarked + "verbatim-engine:98.7", ""}};
+  for (const auto& [text, message] : cases) {
+    MakeExecutable(beside_, text);
+    const auto found = FindEngine(root_ / "bin");
+    ASSERT_EQ(found.has_value(), message.empty()) << text;
+    if (found) continue;
+    EXPECT_EQ(found.error().kind, ErrorKind::kFailed);
+    EXPECT_EQ(found.error().message, beside_.string() + " " + message);
+  }
+}
+
+TEST_F(Forward, DoesNotStartItselfForEver) {
+  MakeExecutable(root_ / "mine");
+  setenv("VERBATIM_ENGINE", (root_ / "mine").c_str(), 1);
+  setenv("VERBATIM_FORWARDED", "1", 1);
+  char* argv[] = {nullptr};
+  const Error error = ForwardToEngine(argv, Numerics::kNative);
+  unsetenv("VERBATIM_FORWARDED");
+  EXPECT_EQ(error.kind, ErrorKind::kFailed);
+  EXPECT_EQ(error.message, (root_ / "mine").string() + " started verbatim, not verbatim-engine");
 }
 
 TEST_F(Forward, DoesNotLookFurtherThanTheVariable) {

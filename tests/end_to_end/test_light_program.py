@@ -41,6 +41,20 @@ class LightProgram(EndToEndTest):
             self.assertIn(part, done.stderr)
         self.assertFalse((self.folder / "run.db").exists())
 
+    def test_programs_that_are_no_engine(self):
+        """Another one; this one, by itself and behind a script that claims to be the engine."""
+        version = run("--version").out.split()[1]
+        wrapper = self.folder / "wrapper"
+        wrapper.write_text(f'#!/bin/sh\n# verbatim-engine:{version}\nexec "{BINARY}" "$@"\n')
+        wrapper.chmod(0o755)
+        for engine, part in ((shutil.which("true"), "is not verbatim-engine"),
+                             (BINARY, "is not verbatim-engine"),
+                             (wrapper, "started verbatim, not verbatim-engine")):
+            with self.subTest(engine):
+                result = run("train", self.write_spec(), "-o", self.folder / "run.db",
+                             env={"VERBATIM_ENGINE": str(engine)})
+                self.expect(result, 4, err=(str(engine), part))
+
     def test_engine_in_libexec(self):
         """As installed: bin/verbatim and libexec/verbatim/verbatim-engine."""
         program = self.folder / "bin" / "verbatim"
@@ -48,7 +62,9 @@ class LightProgram(EndToEndTest):
         for path in (program, engine):
             path.parent.mkdir(parents=True)
         shutil.copy(BINARY, program)
-        engine.symlink_to(shutil.which("true"))
+        version = run("--version").out.split()[1]
+        engine.write_text(f"#!/bin/sh\n# verbatim-engine:{version}\n")
+        engine.chmod(0o755)
         done = subprocess.run([program, "train", self.write_spec(), "-o", self.folder / "run.db"],
                               env=environment(), capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
