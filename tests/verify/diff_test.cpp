@@ -222,15 +222,20 @@ TEST(CompareRecords, ComparesUpToTheFirstGap) {
   EXPECT_EQ(DiffSealed(a, b).comparison->subnets_compared, 8);
 }
 
-TEST(CompareRecords, ComparesEmptyRecords) {
+TEST(CompareRecords, RefusesRecordsWithoutASubnetInCommon) {
   SampleRun empty = MakeSampleRun();
   empty.run.status = RunStatus::kInterrupted;
   empty.subnets.clear();
   empty.evaluations.clear();
-  const Verdict verdict = Diff(empty, empty);
-  EXPECT_EQ(verdict.exit_code(), 0);
-  EXPECT_EQ(verdict.comparison->subnets_compared, 0);
-  EXPECT_EQ(Summary(verdict), "0 subnets, 0 accesses compared: equal");
+  const SampleReader a(empty);
+  const SampleRun whole = MakeSampleRun();
+  const SampleReader b(whole);
+  for (const auto& [left, right] : {std::pair(&a, &a), std::pair(&a, &b), std::pair(&b, &a)}) {
+    const auto verdict = CompareRecords(*left, "a.db", *right, "b.db");
+    ASSERT_FALSE(verdict.has_value());
+    EXPECT_EQ(verdict.error().kind, ErrorKind::kBadInput);
+    EXPECT_THAT(verdict.error().message, HasSubstr("nothing was compared"));
+  }
 }
 
 TEST(CompareRecords, BlamesABrokenScheduleForWhatItMayHaveChangedBefore) {
