@@ -10,6 +10,7 @@
 #include "cli/data_option.h"
 #include "cli/explaining.h"
 #include "cli/forward.h"
+#include "cli/layout_options.h"
 #include "cli/output_file.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
@@ -125,21 +126,6 @@ void AddSelectionOptions(CLI::App& command, ReplayOptions& options) {
       ->needs(layer);
 }
 
-void AddLayoutOptions(CLI::App& command, ReexecutionRequest& request) {
-  command
-      .add_option("--stages", request.stages,
-                  "Pipeline stages of the replay, whatever the run had. Example: --stages 8")
-      ->type_name("S")
-      ->check(WholeNumber(1, kMaxLayers))
-      ->capture_default_str();
-  command
-      .add_option("--in-flight", request.in_flight,
-                  "Most subnets under way at once. Example: --in-flight 8")
-      ->type_name("N")
-      ->check(WholeNumber(1, kMaxSubnets))
-      ->capture_default_str();
-}
-
 void AddRecordOptions(CLI::App& command, ReexecutionRequest& request) {
   CLI::Option* output =
       command
@@ -172,7 +158,7 @@ void AddReplayCommand(CLI::App& app, Invocation& invocation) {
       ->required()
       ->type_name("RUN.db");
   AddSelectionOptions(*command, *options);
-  AddLayoutOptions(*command, options->request);
+  AddLayoutOptions(*command, options->request.stages, options->request.in_flight);
   AddRecordOptions(*command, options->request);
   command->add_flag("--keep-going", options->request.keep_going,
                     "Goes on after the first difference and tells all origins from what they "

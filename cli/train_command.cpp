@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/data_option.h"
 #include "cli/forward.h"
+#include "cli/layout_options.h"
 #include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
@@ -87,19 +88,8 @@ Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
   return 0;
 }
 
-void AddLayoutOptions(CLI::App& command, TrainRequest& request) {
-  command
-      .add_option("--stages", request.stages,
-                  "Pipeline stages: workers that each run a range of blocks. Example: --stages 4")
-      ->type_name("S")
-      ->check(WholeNumber(1, kMaxLayers))
-      ->capture_default_str();
-  command
-      .add_option("--in-flight", request.in_flight,
-                  "Most subnets under way at once. Example: --in-flight 8")
-      ->type_name("N")
-      ->check(WholeNumber(1, kMaxSubnets))
-      ->capture_default_str();
+void AddExecutionOptions(CLI::App& command, TrainRequest& request) {
+  AddLayoutOptions(command, request.stages, request.in_flight);
   command
       .add_option("--threads-per-stage", request.threads_per_stage,
                   "Threads that one stage computes with; part of the numeric environment. "
@@ -171,7 +161,7 @@ void AddTrainCommand(CLI::App& app, Invocation& invocation) {
       ->required()
       ->type_name("SPEC");
   AddRecordOptions(*command, *request);
-  AddLayoutOptions(*command, *request);
+  AddExecutionOptions(*command, *request);
   AddRunOptions(*command, *request);
   command->callback([request, &invocation] {
     request->command_line = invocation.command_line;
