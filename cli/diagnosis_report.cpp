@@ -93,7 +93,7 @@ std::string RecordText(const RecordDiagnosis& record) {
                                        record.has_data ? "as recorded" : "not usable"));
   text += Line("environment", EnvironmentText(record));
   text += Line("integrity",
-               fmt::format("not looked at; verbatim verify {} does", ShellWord(record.record)));
+               fmt::format("not looked at; verbatim verify {} does", ShellPath(record.record)));
   text += Line("re-execution", record.obstacles.empty() ? "possible here" : "not possible here:");
   for (const Obstacle& obstacle : record.obstacles) {
     text += Indented(obstacle.problem, "    ");

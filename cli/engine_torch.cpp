@@ -134,7 +134,7 @@ std::string DescribeOutcome(const TrainRequest& request, const TrainingOutcome& 
   if (request.record_level != "off") {
     const std::string path = request.output.string();
     text += fmt::format("record: {}\nnext: verbatim verify {} --reexecute all\n", path,
-                        ShellWord(path));
+                        ShellPath(path));
   }
   return text;
 }
@@ -212,7 +212,7 @@ Status TrainAndRecord(const TrainRequest& request) {
                               FormatCount(outcome.subnets, "subnet", "subnets"), outcome.detail),
                   recorder
                       ? fmt::format("what finished is in {}: verbatim show {}",
-                                    request.output.string(), ShellWord(request.output.string()))
+                                    request.output.string(), ShellPath(request.output.string()))
                       : "");
   }
   RETURN_IF_ERROR(fault.DamageRecord(request.output, outcome.subnets));

@@ -120,7 +120,7 @@ Result<std::string> ShowSubnet(const RecordReader& reader, const std::string& re
   }
   if (const auto problem = table.ChoicesProblem(subnet->choices)) {
     return BadInput(fmt::format("{}: subnet {} {}", record, seq, *problem),
-                    fmt::format("verbatim verify {} lists all damage.", ShellWord(record)));
+                    fmt::format("verbatim verify {} lists all damage.", ShellPath(record)));
   }
   return format == ShowFormat::kJson ? RenderJson(table, record, *subnet)
                                      : RenderText(table, record, *subnet);

@@ -41,7 +41,7 @@ Status CompareAgainst(const RecordReader& reader, const RecordReader& reference,
                    CompareRecords(reader, verdict.record, reference, reference_path, progress));
   if (diff.damaged) {
     return BadInput(fmt::format("{} is damaged: {}", reference_path, FirstProblem(diff)),
-                    fmt::format("verbatim verify {} tells more.", ShellWord(reference_path)));
+                    fmt::format("verbatim verify {} tells more.", ShellPath(reference_path)));
   }
   verdict.reference = reference_path;
   verdict.checks.push_back(ReferenceCheck(diff, reference_path));

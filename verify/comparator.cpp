@@ -41,7 +41,7 @@ void Comparator::Report(Difference difference) {
     const bool may_be_explained =
         difference.kind == DifferenceClass::kComputation && difference.seq;
     difference.next_command =
-        fmt::format("verbatim {} {}", may_be_explained ? "replay" : "show", ShellWord(record_));
+        fmt::format("verbatim {} {}", may_be_explained ? "replay" : "show", ShellPath(record_));
     if (may_be_explained) {
       difference.next_command += fmt::format(" --subnet {} --explain", *difference.seq);
     } else if (difference.kind == DifferenceClass::kSchedule) {
@@ -58,7 +58,7 @@ void Comparator::OnDataset(const Digest& dataset) {
   if (difference_ || !difference) return;
   difference->cause = "the data set found now is not the one that was trained on";
   difference->next_command =
-      fmt::format("verbatim verify {} --reexecute all --data FOLDER", ShellWord(record_));
+      fmt::format("verbatim verify {} --reexecute all --data FOLDER", ShellPath(record_));
   Report(*std::move(difference));
 }
 

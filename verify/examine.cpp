@@ -119,7 +119,7 @@ void SubnetPass::CompareStream(const SubnetRow& subnet) {
   ++stream_differences_;
   if (verdict_.first_difference) return;
   difference->next_command =
-      fmt::format("verbatim show {} --subnet {}", ShellWord(verdict_.record), subnet.seq);
+      fmt::format("verbatim show {} --subnet {}", ShellPath(verdict_.record), subnet.seq);
   verdict_.first_difference = std::move(difference);
 }
 
@@ -138,7 +138,7 @@ void SubnetPass::Audit(const SubnetRow& subnet) {
   difference.recorded = FormatVersion(violation.observed);
   difference.expected = FormatVersion(violation.expected);
   difference.cause = Describe(violation, difference.layer_name);
-  difference.next_command = fmt::format("verbatim show {} --layer {}", ShellWord(verdict_.record),
+  difference.next_command = fmt::format("verbatim show {} --layer {}", ShellPath(verdict_.record),
                                         ShellWord(difference.layer_name));
   verdict_.first_difference = std::move(difference);
 }
@@ -288,7 +288,7 @@ Check CheckEvaluations(const RecordReader& reader, const Spec& spec, const Layer
     if (!difference) continue;
     AddProblem(check, difference->cause);
     if (!verdict.first_difference) {
-      difference->next_command = fmt::format("verbatim show {}", ShellWord(verdict.record));
+      difference->next_command = fmt::format("verbatim show {}", ShellPath(verdict.record));
       verdict.first_difference = std::move(difference);
     }
   }

@@ -2,10 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 namespace verbatim {
+namespace {
+
+bool IsControl(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+/// Three octal digits end by themselves, whatever follows.
+std::string EscapedWord(std::string_view text) {
+  std::string word = "$'";
+  for (const char c : text) {
+    if (c == '\n') {
+      word += "\\n";
+    } else if (IsControl(c)) {
+      word += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+    } else if (c == '\'' || c == '\\') {
+      word += fmt::format("\\{}", c);
+    } else {
+      word += c;
+    }
+  }
+  return word + "'";
+}
+
+}  // namespace
 
 std::string FormatCount(std::int64_t count) {
   const std::string digits = fmt::format("{}", count);
@@ -44,6 +69,7 @@ std::string ShellWord(std::string_view text) {
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
     return std::string(text);
   }
+  if (std::any_of(text.begin(), text.end(), IsControl)) return EscapedWord(text);
   std::string quoted = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -54,6 +80,10 @@ std::string ShellWord(std::string_view text) {
   }
   quoted += '\'';
   return quoted;
+}
+
+std::string ShellPath(std::string_view path) {
+  return ShellWord(path.starts_with('-') ? fmt::format("./{}", path) : std::string(path));
 }
 
 }  // namespace verbatim

@@ -19,7 +19,10 @@ std::string FormatNumber(double value, int digits);
 float LossFromBits(std::uint32_t loss_bits);
 /// "version 7" for what subnet 7 wrote, "the initial weights" for -1.
 std::string FormatVersion(std::int64_t seq);
-/// `text` as one word of a POSIX shell: quoted only where it has to be.
+/// `text` as one word of a POSIX shell, on one line: quoted only where it has to be, as $'…' where
+/// it holds control characters.
 std::string ShellWord(std::string_view text);
+/// The same of a path, which no command takes for an option: "./-dash.db".
+std::string ShellPath(std::string_view path);
 
 }  // namespace verbatim

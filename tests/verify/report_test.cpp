@@ -189,6 +189,19 @@ TEST(ShellWord, QuotesOnlyWhatMustBe) {
   EXPECT_EQ(ShellWord("my run.db"), "'my run.db'");
   EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
   EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("-o"), "-o");
+  EXPECT_EQ(ShellWord("a\nb"), "$'a\\nb'");
+  EXPECT_EQ(ShellWord("it's\\\x1b"
+                      "1\t\x7f é"),
+            "$'it\\'s\\\\\\0331\\011\\177 é'");
+}
+
+TEST(ShellPath, IsNeverAnOption) {
+  EXPECT_EQ(ShellPath("run.db"), "run.db");
+  EXPECT_EQ(ShellPath("/runs/-dash.db"), "/runs/-dash.db");
+  EXPECT_EQ(ShellPath("-dash.db"), "./-dash.db");
+  EXPECT_EQ(ShellPath("-my run.db"), "'./-my run.db'");
+  EXPECT_EQ(ShellPath("-\n"), "$'./-\\n'");
 }
 
 }  // namespace

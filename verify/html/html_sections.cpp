@@ -266,7 +266,7 @@ std::string OriginsHtml(const Verdict& verdict) {
 }
 
 std::string NextCommandsHtml(const Verdict& verdict) {
-  const std::string record = ShellWord(verdict.record);
+  const std::string record = ShellPath(verdict.record);
   std::string html;
   if (verdict.first_difference && !verdict.first_difference->next_command.empty()) {
     html += CommandHtml(verdict.first_difference->next_command);
