@@ -112,7 +112,7 @@ void ExplainFirstDifference(const RecordReader& record, const RecordReader* refe
   verdict.explanation = *std::move(explanation);
   // What was asked for is answered; what the subnet read and wrote is the next thing to look at.
   difference.next_command =
-      fmt::format("verbatim show {} --subnet {}", ShellWord(verdict.record), *difference.seq);
+      fmt::format("verbatim show {} --subnet {}", ShellPath(verdict.record), *difference.seq);
 }
 
 CLI::Option* AddExplainOption(CLI::App& command, bool& explain) {
