@@ -12,10 +12,12 @@ NOWHERE = {"VERBATIM_ENGINE": "/nonexistent/verbatim-engine"}
 
 class LightProgram(EndToEndTest):
     def test_links_no_libtorch(self):
-        libraries = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True)
-        self.assertIn("libsqlite3", libraries.stdout)
+        lines = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True).stdout
+        # The names alone: hexadecimal addresses may spell c10.
+        libraries = " ".join(line.split()[0] for line in lines.splitlines())
+        self.assertIn("libsqlite3", libraries)
         for name in ("torch", "c10", "cuda"):
-            self.assertNotIn(name, libraries.stdout)
+            self.assertNotIn(name, libraries)
 
     def test_works_without_the_engine(self):
         record = copy_record(self)
