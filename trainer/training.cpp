@@ -95,7 +95,6 @@ class Pipeline {
       const Task task = *scheduler_.Next(index);
       SubnetRun& subnet = subnets_.at(task.seq);
       lock.unlock();
-      if (options_.before_task) options_.before_task(index, task);
       if (options_.probe) options_.probe->BeforeTask(index, task);
       stage.Execute(task, subnet);
       lock.lock();

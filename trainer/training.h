@@ -34,8 +34,6 @@ struct TrainingOptions {
   const std::atomic<bool>* stop = nullptr;  ///< once true, no further subnet is admitted
   /// Subnets finished so far and the newest one's loss; always from the same thread.
   std::function<void(std::int64_t finished, float loss)> on_progress;
-  /// Called before each task from its stage's thread; tests inject delays here.
-  std::function<void(int stage, const Task&)> before_task;
   StageProbe* probe = nullptr;  ///< null: nobody looks into the stages
 };
 

@@ -6,24 +6,31 @@
 #include <random>
 
 #include "tests/trainer/small_run.h"
+#include "trainer/stage_probe.h"
 
 namespace verbatim {
 namespace {
 
 /// Keeps a stage busy for 0 … 400 µs before some tasks, by a draw of its own per stage. It spins:
 /// only the order of events between stages matters, never how long anything takes.
-std::function<void(int, const Task&)> RandomDelays(std::uint32_t seed) {
-  return [seed](int stage, const Task& task) {
+class RandomDelays : public StageProbe {
+ public:
+  explicit RandomDelays(std::uint32_t seed) : seed_(seed) {}
+
+  void BeforeTask(int stage, const Task& task) override {
     const auto microbatch = static_cast<std::uint32_t>(task.microbatch);
-    std::seed_seq words{seed, static_cast<std::uint32_t>(stage),
+    std::seed_seq words{seed_, static_cast<std::uint32_t>(stage),
                         static_cast<std::uint32_t>(task.seq), microbatch,
                         static_cast<std::uint32_t>(task.kind)};
     std::mt19937 random(words);
     if (random() % 3 != 0) return;
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 400);
     while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
-  };
-}
+  }
+
+ private:
+  std::uint32_t seed_;
+};
 
 struct Workload {
   const char* name;
@@ -43,7 +50,8 @@ TEST_P(EqualityTest, EveryStageCountLeavesTheSequentialRecord) {
     for (const std::int64_t stages : {1, 2, 3, 5, 8}) {
       TrainingOptions options;
       options.stages = stages;
-      options.before_task = RandomDelays(static_cast<std::uint32_t>(seed * 100 + stages));
+      RandomDelays delays(static_cast<std::uint32_t>(seed * 100 + stages));
+      options.probe = &delays;
       EXPECT_EQ(RecordedContent(spec, options), reference)
           << "seed " << seed << ", " << stages << " stages";
     }
@@ -63,7 +71,8 @@ TEST(InFlightTest, TheNumberOfSubnetsInFlightChangesNothing) {
     TrainingOptions options;
     options.stages = 3;
     options.in_flight = in_flight;
-    options.before_task = RandomDelays(static_cast<std::uint32_t>(in_flight));
+    RandomDelays delays(static_cast<std::uint32_t>(in_flight));
+    options.probe = &delays;
     EXPECT_EQ(RecordedContent(spec, options), reference) << in_flight << " in flight";
   }
 }
@@ -88,7 +97,8 @@ TEST(OptimizerTest, EveryOptimizerIsEqualAcrossStages) {
     spec.training.lr.base = 0.001;
     TrainingOptions options;
     options.stages = 4;
-    options.before_task = RandomDelays(7);
+    RandomDelays delays(7);
+    options.probe = &delays;
     EXPECT_EQ(RecordedContent(spec, options), RecordedContent(spec, SequentialOptions()))
         << "optimizer " << static_cast<int>(kind);
   }
@@ -108,7 +118,8 @@ TEST(FrozenTest, FrozenStemAndHeadAreEqualAndNeverWritten) {
   TrainingOptions options;
   options.stages = 8;  // the stem and the head each have a stage of their own
   options.in_flight = 8;
-  options.before_task = RandomDelays(3);
+  RandomDelays delays(3);
+  options.probe = &delays;
   EXPECT_EQ(RecordedContent(spec, options), RecordedContent(spec, SequentialOptions()));
 
   Experiment experiment = MakeExperiment(spec);

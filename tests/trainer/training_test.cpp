@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/trainer/small_run.h"
+#include "trainer/stage_probe.h"
 
 namespace verbatim {
 namespace {
@@ -92,9 +93,12 @@ TEST(TrainingTest, AThrowInAStageStopsAllStages) {
   Experiment experiment = MakeExperiment(SmallSpec());
   TrainingOptions options;
   options.stages = 4;
-  options.before_task = [](int stage, const Task& task) {
-    if (stage == 2 && task.seq == 4) throw std::runtime_error("out of memory\nstack trace");
-  };
+  class OutOfMemory : public StageProbe {
+    void BeforeTask(int stage, const Task& task) override {
+      if (stage == 2 && task.seq == 4) throw std::runtime_error("out of memory\nstack trace");
+    }
+  } probe;
+  options.probe = &probe;
   const auto outcome = Train(experiment, options);
   ASSERT_TRUE(outcome.has_value());
   EXPECT_EQ(outcome->status, RunStatus::kFailed);
