@@ -40,15 +40,10 @@ void Comparator::Report(Difference difference) {
   if (difference.next_command.empty()) {
     const bool may_be_explained =
         difference.kind == DifferenceClass::kComputation && difference.seq;
-    difference.next_command =
-        fmt::format("verbatim {} {}", may_be_explained ? "replay" : "show", ShellPath(record_));
-    if (may_be_explained) {
-      difference.next_command += fmt::format(" --subnet {} --explain", *difference.seq);
-    } else if (difference.kind == DifferenceClass::kSchedule) {
-      difference.next_command += fmt::format(" --layer {}", ShellWord(difference.layer_name));
-    } else if (difference.seq) {
-      difference.next_command += fmt::format(" --subnet {}", *difference.seq);
-    }
+    difference.next_command = may_be_explained
+                                  ? fmt::format("verbatim replay {} --subnet {} --explain",
+                                                ShellPath(record_), *difference.seq)
+                                  : ShowCommand(record_, difference);
   }
   difference_ = std::move(difference);
 }

@@ -309,17 +309,12 @@ void RecordDiff::Judge(Difference& difference) const {
 }
 
 std::string RecordDiff::NextCommand(const Difference& difference) const {
-  const bool violated_in_b_alone =
-      a_.verdict().counts.violations == 0 && b_.verdict().counts.violations > 0;
-  const std::string record = ShellPath(violated_in_b_alone ? b_.path() : a_.path());
-  if (difference.kind == DifferenceClass::kSchedule) {
-    return fmt::format("verbatim show {} --layer {}", record, ShellWord(difference.layer_name));
-  }
-  if (!difference.seq) return fmt::format("verbatim show {}", record);
-  if (difference.kind == DifferenceClass::kComputation) {
+  if (difference.kind == DifferenceClass::kComputation && difference.seq) {
     return fmt::format("verbatim diff {} {} --explain", ShellPath(a_.path()), ShellPath(b_.path()));
   }
-  return fmt::format("verbatim show {} --subnet {}", record, *difference.seq);
+  const bool violated_in_b_alone =
+      a_.verdict().counts.violations == 0 && b_.verdict().counts.violations > 0;
+  return ShowCommand(violated_in_b_alone ? b_.path() : a_.path(), difference);
 }
 
 }  // namespace

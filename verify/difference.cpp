@@ -1,6 +1,10 @@
 #include "verify/difference.h"
 
+#include <fmt/format.h>
+
 #include <limits>
+
+#include "verify/text.h"
 
 namespace verbatim {
 
@@ -22,6 +26,14 @@ const char* ToString(DifferenceClass kind) {
       return "computation";
   }
   return "computation";
+}
+
+std::string ShowCommand(const std::string& path, const Difference& difference) {
+  const std::string command = fmt::format("verbatim show {}", ShellPath(path));
+  if (difference.kind == DifferenceClass::kSchedule) {
+    return fmt::format("{} --layer {}", command, ShellWord(difference.layer_name));
+  }
+  return difference.seq ? fmt::format("{} --subnet {}", command, *difference.seq) : command;
 }
 
 bool IsEarlier(const Difference& left, const Difference& right) {

@@ -39,6 +39,9 @@ struct Difference {
   std::string next_command;  ///< to type next
 };
 
+/// The `verbatim show` that looks at the difference's place in the record at `path`.
+std::string ShowCommand(const std::string& path, const Difference& difference);
+
 /// Whether `left` comes before `right` in the stream.
 bool IsEarlier(const Difference& left, const Difference& right);
 
