@@ -4,40 +4,56 @@
 // the same object.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "schedule/task.h"
 
 namespace verbatim {
 
-/// What a policy may know when it decides whether a subnet may start its forward on a stage.
+/// What a policy may know when it decides whether a subnet may start its forward on a stage, or
+/// its update there.
 struct StartView {
-  int unfinished_predecessors = 0;  ///< causal predecessors in the stage's range, not yet updated
+  int unfinished_predecessors = 0;  ///< in the stage's range, not yet updated (or not yet here)
   bool earlier_unfinished = false;  ///< whether any subnet with a lower seq is unfinished
 };
 
-/// The best ready task of each kind on a stage, by TaskOrder.
+/// What a stage could run now: the best ready task of each kind, by TaskOrder.
 struct ReadyView {
   std::optional<Task> forward;
   std::optional<Task> backward;
+  std::optional<Task> update;
+  int stage = 0;
+  int stages = 1;
+  std::int32_t microbatches = 1;
+  /// Micro-batches whose activations the stage holds: forward done or under way, backward not begun.
+  std::int64_t held = 0;
+  /// Forwards that the stage has begun of the subnet that `backward` belongs to.
+  std::int32_t forwards_of_backward = 0;
+  int running = 0;  ///< tasks that other stages are executing
 };
 
 /// Any thread; stateless.
 class Policy {
  public:
   virtual ~Policy() = default;
+  /// Whether a subnet's forward may start, given the causal predecessors whose versions it reads.
   /// Must stay true once it is: nothing that finishes may close a start again.
   virtual bool MayStart(const StartView& view) const = 0;
-  /// Picks one of the view's tasks; nothing only where the view has none.
+  /// Whether a subnet's update may start, given the predecessors whose versions it updates. As
+  /// above; always true where MayStart ignores predecessors.
+  virtual bool MayUpdate(const StartView& view) const = 0;
+  /// Picks one of the view's tasks, or nothing where the stage should wait.
   virtual std::optional<Task> Choose(const ReadyView& view) const = 0;
 };
 
 /// "causal": CSP (NASPipe, ASPLOS'22, section 4): a subnet starts on a stage when all its causal
 /// predecessors there have been updated; backward before forward, lowest subnet first.
-/// "sequential": a subnet starts when all earlier ones are finished.
+/// "sequential": one task at a time, a subnet when all earlier ones are finished.
 /// "asynchronous": a subnet starts whenever the stage is free. Not reproducible: the negative
 /// control. kUsage for another name.
 Result<std::unique_ptr<Policy>> MakePolicy(std::string_view name);

@@ -1,14 +1,14 @@
 // A task: what one stage does with one micro-batch of one subnet.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 
 namespace verbatim {
 
-enum class TaskKind : std::uint8_t { kForward, kBackward };
+/// kUpdate is the stage's part of a subnet's update, once its last micro-batch's backward is done
+/// there; its `microbatch` is that last one.
+enum class TaskKind : std::uint8_t { kForward, kBackward, kUpdate };
 
-/// The last micro-batch's backward includes the update of the stage's layers.
 struct Task {
   TaskKind kind = TaskKind::kForward;
   std::int64_t seq = 0;

@@ -133,6 +133,7 @@ Result<Layer> LayerBuilder::MakeLayer(const BlockSpec& block, std::int64_t strid
               .stride = stride,
               .residual = block.residual && op.kind != OperatorKind::kSkip,
               .trainable = block.trainable,
+              .delay = block.delay,
               .parameters = std::move(tensors.parameters),
               .buffers = std::move(tensors.buffers)};
   RETURN_IF_ERROR(CheckLayer(layer));

@@ -48,6 +48,7 @@ struct Layer {
   std::int64_t stride;
   bool residual;   ///< output = operator(input) + input
   bool trainable;  ///< of the block it belongs to
+  std::int64_t delay;  ///< likewise: subnet j reads what the updates below j - delay left
   std::vector<TensorSpec> parameters;
   std::vector<TensorSpec> buffers;
 

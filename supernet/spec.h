@@ -62,6 +62,7 @@ struct BlockSpec {
   std::int64_t stride = 1;    ///< of the first of the repeated blocks
   bool residual = false;
   bool trainable = true;
+  std::int64_t delay = 0;  ///< its layers are read as all subnets below seq - delay left them
   std::vector<OperatorSpec> candidates;
 
   bool operator==(const BlockSpec&) const = default;

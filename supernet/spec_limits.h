@@ -12,6 +12,7 @@ inline constexpr std::int64_t kMaxDilation = 1024;
 inline constexpr std::int64_t kMaxExpansion = 1024;
 inline constexpr std::int64_t kMaxCandidates = 1 << 16;  ///< of a block: Choices are u16
 inline constexpr std::int64_t kMaxLayers = 1 << 20;
+inline constexpr std::int64_t kMaxDelay = 1 << 16;  ///< subnets
 inline constexpr std::int64_t kMaxSubnets = 0xffffffff;  ///< seq is a 32-bit key
 inline constexpr std::int64_t kMaxBatch = 0x7fffffff;
 inline constexpr std::int64_t kMaxMicrobatches = (1 << 24) - 1;  ///< m is a 24-bit key

@@ -72,6 +72,7 @@ void ReadBlockFields(const ObjectReader& object, const JsonNode& node, ReadError
   object.Integer("stride", {1, 2}, &block->stride);
   object.Boolean("residual", &block->residual);
   object.Boolean("trainable", &block->trainable);
+  object.Integer("delay", {0, kMaxDelay}, &block->delay);
 }
 
 /// The stem or the head: block and operator in one object.
@@ -100,7 +101,8 @@ BlockSpec ReadBlock(const JsonNode& node, const std::string& path, ReadErrors* e
   BlockSpec block;
   const ObjectReader object(
       node, path,
-      {"repeat", "channels", "features", "stride", "residual", "trainable", "candidates"}, errors);
+      {"repeat", "channels", "features", "stride", "residual", "trainable", "delay", "candidates"},
+      errors);
   ReadBlockFields(object, node, errors, &block);
   const JsonNode* list = object.Find("candidates", kRequired);
   const std::string list_path = object.PathOf("candidates");
@@ -117,8 +119,8 @@ BlockSpec ReadBlock(const JsonNode& node, const std::string& path, ReadErrors* e
 }
 
 void ReadStem(const JsonNode& node, ReadErrors* errors, BlockSpec* stem) {
-  *stem =
-      ReadSingle(node, "supernet.stem", {"channels", "features", "stride", "trainable"}, errors);
+  *stem = ReadSingle(node, "supernet.stem",
+                     {"channels", "features", "stride", "trainable", "delay"}, errors);
   if (stem->candidates[0].kind == OperatorKind::kClassifier) {
     errors->Report(node.position, "supernet.stem", "a classifier can only be the head",
                    "use \"conv\" or \"linear\" for the stem");
@@ -126,7 +128,7 @@ void ReadStem(const JsonNode& node, ReadErrors* errors, BlockSpec* stem) {
 }
 
 void ReadHead(const JsonNode& node, ReadErrors* errors, BlockSpec* head) {
-  *head = ReadSingle(node, "supernet.head", {"trainable"}, errors);
+  *head = ReadSingle(node, "supernet.head", {"trainable", "delay"}, errors);
   if (head->candidates[0].kind != OperatorKind::kClassifier) {
     errors->Report(node.position, "supernet.head",
                    fmt::format("must be a classifier, found \"{}\"",

@@ -30,6 +30,7 @@ void AddOutput(const BlockSpec& block, Json* json) {
   if (block.features > 0) (*json)["features"] = block.features;
   (*json)["stride"] = block.stride;
   (*json)["trainable"] = block.trainable;
+  (*json)["delay"] = block.delay;
 }
 
 Json BlockToJson(const BlockSpec& block) {
@@ -45,6 +46,7 @@ Json SupernetToJson(const SupernetSpec& supernet) {
   AddOutput(supernet.stem, &stem);
   Json head = OperatorToJson(supernet.head.candidates.at(0));
   head["trainable"] = supernet.head.trainable;
+  head["delay"] = supernet.head.delay;
   Json blocks = Json::array();
   for (const BlockSpec& block : supernet.blocks) blocks.push_back(BlockToJson(block));
   return {{"stem", stem}, {"blocks", blocks}, {"head", head}};
