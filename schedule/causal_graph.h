@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -35,9 +36,9 @@ class CausalGraph {
   std::int64_t ReadPredecessor(const Layer& layer, std::int64_t seq);
 
   const SearchSpace& space_;
-  std::vector<std::int64_t> last_user_;          ///< by layer
-  std::vector<std::deque<std::int64_t>> users_;  ///< by layer with a delay: from the read one on
-  std::vector<CausalPredecessors> predecessors_;  ///< by position, of the newest subnet
+  std::vector<std::int64_t> last_user_;            ///< by layer
+  std::map<int, std::deque<std::int64_t>> users_;  ///< by layer with a delay: from the read one on
+  std::vector<CausalPredecessors> predecessors_;   ///< by position, of the newest subnet
 };
 
 }  // namespace verbatim

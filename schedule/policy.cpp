@@ -6,26 +6,32 @@ namespace verbatim {
 namespace {
 
 /// Finishing what is started frees activations and versions soonest.
-class BackwardFirst : public Policy {
+std::optional<Task> BackwardFirst(const ReadyView& view) {
+  if (view.update) return view.update;
+  return view.backward ? view.backward : view.forward;
+}
+
+class CausalPolicy : public Policy {
  public:
+  bool MayStart(const StartView& view) const override { return view.unfinished_predecessors == 0; }
+  bool MayUpdate(const StartView& view) const override { return view.unfinished_predecessors == 0; }
+  std::optional<Task> Choose(const ReadyView& view) const override { return BackwardFirst(view); }
+};
+
+class SequentialPolicy : public Policy {
+ public:
+  bool MayStart(const StartView& view) const override { return !view.earlier_unfinished; }
+  bool MayUpdate(const StartView&) const override { return true; }
   std::optional<Task> Choose(const ReadyView& view) const override {
-    return view.backward ? view.backward : view.forward;
+    return view.running > 0 ? std::nullopt : BackwardFirst(view);
   }
 };
 
-class CausalPolicy : public BackwardFirst {
- public:
-  bool MayStart(const StartView& view) const override { return view.unfinished_predecessors == 0; }
-};
-
-class SequentialPolicy : public BackwardFirst {
- public:
-  bool MayStart(const StartView& view) const override { return !view.earlier_unfinished; }
-};
-
-class AsynchronousPolicy : public BackwardFirst {
+class AsynchronousPolicy : public Policy {
  public:
   bool MayStart(const StartView&) const override { return true; }
+  bool MayUpdate(const StartView&) const override { return true; }
+  std::optional<Task> Choose(const ReadyView& view) const override { return BackwardFirst(view); }
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ struct ReadyView {
   int stage = 0;
   int stages = 1;
   std::int32_t microbatches = 1;
-  /// Micro-batches whose activations the stage holds: forward done or under way, backward not begun.
+  /// Micro-batches whose activations the stage holds: forward done or under way, backward not
+  /// begun.
   std::int64_t held = 0;
   /// Forwards that the stage has begun of the subnet that `backward` belongs to.
   std::int32_t forwards_of_backward = 0;

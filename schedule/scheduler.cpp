@@ -26,121 +26,217 @@ std::int64_t Scheduler::LowestUnfinished() const {
   return subnets_.empty() ? last_admitted_ + 1 : subnets_.begin()->first;
 }
 
-void Scheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices) {
+void Scheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices,
+                      std::vector<Delivery>& deliveries) {
   VERBATIM_CHECK(CanAdmit() && seq > last_admitted_, "seq {} after {}", seq, last_admitted_);
   last_admitted_ = seq;
   Subnet& subnet = subnets_[seq];
   subnet.choices = std::move(choices);
-  subnet.unfinished_predecessors.resize(stages_.size(), 0);
-  WaitForPredecessors(seq, subnet);
+  subnet.ranges = partition_.Ranges(subnet.choices);
+  subnet.parts.resize(stages_.size());
+  subnet.parts_unfinished = static_cast<int>(stages_.size());
+  WaitForPredecessors(seq, subnet, deliveries);
   for (std::int32_t m = 0; m < options_.microbatches; ++m) {
-    Deliver({0, Task{TaskKind::kForward, seq, m}});
+    Deliver({.task = Task{TaskKind::kForward, seq, m}});
   }
 }
 
-void Scheduler::WaitForPredecessors(std::int64_t seq, Subnet& subnet) {
-  const std::span<const std::int64_t> predecessors = graph_.Add(seq, subnet.choices);
-  const StageRanges& ranges = partition_.Ranges(subnet.choices);
-  for (int position = 0; position < space_.positions(); ++position) {
-    LayerUse& use = layers_[space_.LayerAt(position, subnet.choices).id];
-    if (IsFinishedOn(use, predecessors[position])) continue;
-    use.waiting.emplace_back(predecessors[position], seq);
-    ++subnet.unfinished_predecessors[ranges.StageOf(position)];
-  }
-}
-
-bool Scheduler::IsFinishedOn(const LayerUse& use, std::int64_t predecessor) const {
-  // A predecessor that is no longer in flight is finished everywhere.
-  return predecessor == CausalGraph::kNone || predecessor == use.last_user_done ||
-         !subnets_.contains(predecessor);
-}
-
-bool Scheduler::MayStart(std::int64_t seq, int stage) const {
-  return policy_.MayStart(StartView{subnets_.at(seq).unfinished_predecessors[stage],
-                                    /*earlier_unfinished=*/LowestUnfinished() < seq});
-}
-
-void Scheduler::Deliver(const Delivery& delivery) {
-  Stage& stage = stages_[delivery.stage];
-  if (delivery.task.kind == TaskKind::kBackward) {
-    stage.backward.insert(delivery.task);
-  } else if (MayStart(delivery.task.seq, delivery.stage)) {
-    stage.forward.insert(delivery.task);
-  } else {
-    stage.blocked[delivery.task.seq].push_back(delivery.task);
-  }
-}
-
-bool Scheduler::HasReady(int stage) const {
-  return !stages_[stage].forward.empty() || !stages_[stage].backward.empty();
-}
-
-std::optional<Task> Scheduler::Next(int stage_index) {
-  Stage& stage = stages_[stage_index];
-  ReadyView view;
-  if (!stage.forward.empty()) view.forward = *stage.forward.begin();
-  if (!stage.backward.empty()) view.backward = *stage.backward.begin();
-  const std::optional<Task> task = policy_.Choose(view);
-  if (!task) return std::nullopt;
-  auto& ready = task->kind == TaskKind::kForward ? stage.forward : stage.backward;
-  VERBATIM_CHECK(ready.erase(*task) == 1);
-  return task;
-}
-
-std::optional<Delivery> Scheduler::Finished(int stage, const Task& task) {
-  const int last_stage = static_cast<int>(stages_.size()) - 1;
-  if (task.kind == TaskKind::kForward) {
-    if (stage < last_stage) return Delivery{stage + 1, task};
-    return Delivery{stage, Task{TaskKind::kBackward, task.seq, task.microbatch}};
-  }
-  if (task.microbatch == options_.microbatches - 1) {
-    ReleaseLayers(task.seq, stage);
-    if (stage == 0) FinishSubnet(task.seq);
-  }
-  if (stage == 0) return std::nullopt;
-  return Delivery{stage - 1, task};
-}
-
-void Scheduler::ReleaseLayers(std::int64_t seq, int stage) {
-  const Subnet& subnet = subnets_.at(seq);
-  const StageRanges& ranges = partition_.Ranges(subnet.choices);
-  for (int position = ranges.Begin(stage); position < ranges.End(stage); ++position) {
-    LayerUse& use = layers_[space_.LayerAt(position, subnet.choices).id];
-    use.last_user_done = std::max(use.last_user_done, seq);
-    // Usually the front; a policy that ignores causality may finish accesses out of order.
-    for (auto it = use.waiting.begin(); it != use.waiting.end();) {
-      if (it->first != seq) {
-        ++it;
-        continue;
-      }
-      StartSuccessor(it->second, position);
-      it = use.waiting.erase(it);
+void Scheduler::WaitForPredecessors(std::int64_t seq, Subnet& subnet,
+                                    std::vector<Delivery>& deliveries) {
+  const std::span<const CausalPredecessors> predecessors = graph_.Add(seq, subnet.choices);
+  for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) {
+    Part& part = subnet.parts[stage];
+    for (int position = subnet.ranges.Begin(stage); position < subnet.ranges.End(stage);
+         ++position) {
+      const auto [read, base] = predecessors[position];
+      const int layer = space_.LayerAt(position, subnet.choices).id;
+      if (MustWait({read, seq, TaskKind::kForward}, layer, stage, deliveries)) ++part.unread;
+      if (base == read) continue;
+      if (MustWait({base, seq, TaskKind::kUpdate}, layer, stage, deliveries)) ++part.unupdated;
     }
   }
 }
 
-void Scheduler::StartSuccessor(std::int64_t seq, int position) {
-  const auto successor = subnets_.find(seq);
-  if (successor == subnets_.end()) return;  // it did not wait, and is finished already
-  const int stage = partition_.Ranges(successor->second.choices).StageOf(position);
-  --successor->second.unfinished_predecessors[stage];
-  Unblock(seq, stage);
+bool Scheduler::IsDone(const LayerUse& use, std::int64_t predecessor) const {
+  const bool is_newest = !use.versions.empty() && predecessor <= use.versions.back().seq;
+  // A predecessor that is no longer in flight is finished everywhere.
+  return is_newest || !subnets_.contains(predecessor);
 }
 
-void Scheduler::Unblock(std::int64_t seq, int stage_index) {
-  Stage& stage = stages_[stage_index];
-  const auto blocked = stage.blocked.find(seq);
-  if (blocked == stage.blocked.end() || !MayStart(seq, stage_index)) return;
-  stage.forward.insert(blocked->second.begin(), blocked->second.end());
-  stage.blocked.erase(blocked);
+bool Scheduler::MustWait(const Waiting& waiting, int layer, int stage,
+                         std::vector<Delivery>& deliveries) {
+  if (waiting.predecessor == CausalPredecessors::kNone) return false;
+  LayerUse& use = layers_[layer];
+  if (!IsDone(use, waiting.predecessor)) {
+    use.waiting.push_back(waiting);
+    return true;
+  }
+  const auto version = std::find_if(use.versions.begin(), use.versions.end(),
+                                    [&](const auto& v) { return v.seq == waiting.predecessor; });
+  if (version == use.versions.end() || version->stage == stage) return false;
+  deliveries.push_back({Delivery::Kind::kVersion, version->stage, stage,
+                        Task{waiting.access, waiting.seq, 0}, layer, version->seq});
+  return true;
 }
 
-void Scheduler::FinishSubnet(std::int64_t seq) {
+StartView Scheduler::ViewOf(std::int64_t seq, int unfinished) const {
+  return {unfinished, /*earlier_unfinished=*/LowestUnfinished() < seq};
+}
+
+void Scheduler::Deliver(const Delivery& delivery) {
+  const Task& task = delivery.task;
+  if (delivery.kind == Delivery::Kind::kVersion) {
+    VersionArrived(delivery.to, task);
+  } else if (task.kind == TaskKind::kBackward) {
+    stages_[delivery.to].backward.insert(task);
+  } else {
+    Part& part = subnets_.at(task.seq).parts[delivery.to];
+    if (policy_.MayStart(ViewOf(task.seq, part.unread))) {
+      stages_[delivery.to].forward.insert(task);
+    } else {
+      part.blocked_forwards.push_back(task.microbatch);
+    }
+  }
+}
+
+ReadyView Scheduler::View(int index) const {
+  const Stage& stage = stages_[index];
+  ReadyView view;
+  if (!stage.forward.empty()) view.forward = *stage.forward.begin();
+  if (!stage.backward.empty()) {
+    view.backward = *stage.backward.begin();
+    view.forwards_of_backward = subnets_.at(view.backward->seq).parts[index].forwards_begun;
+  }
+  if (!stage.update.empty()) view.update = *stage.update.begin();
+  view.stage = index;
+  view.stages = static_cast<int>(stages_.size());
+  view.microbatches = options_.microbatches;
+  view.held = stage.held;
+  view.running = running_ - (stage.is_running ? 1 : 0);
+  return view;
+}
+
+bool Scheduler::HasReady(int stage) const {
+  const Stage& s = stages_[stage];
+  if (s.forward.empty() && s.backward.empty() && s.update.empty()) return false;
+  return policy_.Choose(View(stage)).has_value();
+}
+
+std::optional<Task> Scheduler::Next(int index) {
+  Stage& stage = stages_[index];
+  const std::optional<Task> task = policy_.Choose(View(index));
+  if (!task) return std::nullopt;
+  VERBATIM_CHECK(!stage.is_running, "stage {} has a task already", index);
+  stage.is_running = true;
+  ++running_;
+  if (task->kind == TaskKind::kForward) {
+    ++stage.held;
+    ++subnets_.at(task->seq).parts[index].forwards_begun;
+    VERBATIM_CHECK(stage.forward.erase(*task) == 1);
+  } else if (task->kind == TaskKind::kBackward) {
+    --stage.held;
+    VERBATIM_CHECK(stage.backward.erase(*task) == 1);
+  } else {
+    VERBATIM_CHECK(stage.update.erase(*task) == 1);
+  }
+  return task;
+}
+
+bool Scheduler::Finished(int stage, const Task& task, std::vector<Delivery>& deliveries) {
+  stages_[stage].is_running = false;
+  --running_;
+  const int last_stage = static_cast<int>(stages_.size()) - 1;
+  switch (task.kind) {
+    case TaskKind::kForward: {
+      const bool turns = stage == last_stage;
+      deliveries.push_back(
+          {.from = stage,
+           .to = turns ? stage : stage + 1,
+           .task = {turns ? TaskKind::kBackward : TaskKind::kForward, task.seq, task.microbatch}});
+      return false;
+    }
+    case TaskKind::kBackward:
+      BackwardFinished(stage, task, deliveries);
+      return false;
+    case TaskKind::kUpdate:
+      ReleaseLayers(task.seq, stage, deliveries);
+      return FinishPart(task.seq);
+  }
+  VERBATIM_CHECK(false, "task {}", static_cast<int>(task.kind));
+}
+
+void Scheduler::BackwardFinished(int stage, const Task& task, std::vector<Delivery>& deliveries) {
+  if (stage > 0) deliveries.push_back({.from = stage, .to = stage - 1, .task = task});
+  if (task.microbatch < options_.microbatches - 1) return;
+  subnets_.at(task.seq).parts[stage].update_blocked = true;
+  Unblock(task.seq, stage);
+}
+
+void Scheduler::ReleaseLayers(std::int64_t seq, int stage, std::vector<Delivery>& deliveries) {
+  const Subnet& subnet = subnets_.at(seq);
+  for (int position = subnet.ranges.Begin(stage); position < subnet.ranges.End(stage); ++position) {
+    const Layer& layer = space_.LayerAt(position, subnet.choices);
+    if (layer.IsVersioned()) Release({seq, stage}, position, layer.id, deliveries);
+  }
+}
+
+void Scheduler::Release(const Version& version, int position, int layer,
+                        std::vector<Delivery>& deliveries) {
+  LayerUse& use = layers_[layer];
+  // A policy that ignores causality may finish accesses out of order.
+  if (use.versions.empty() || use.versions.back().seq < version.seq) {
+    use.versions.push_back(version);
+  }
+  const std::int64_t oldest = last_admitted_ + 1 - space_.layer(layer).delay;
+  while (use.versions.size() > 1 && use.versions[1].seq < oldest) {
+    use.versions.erase(use.versions.begin());
+  }
+  std::erase_if(use.waiting, [&](const Waiting& waiting) {
+    if (waiting.predecessor != version.seq) return false;
+    const auto successor = subnets_.find(waiting.seq);
+    if (successor == subnets_.end()) return true;  // it did not wait, and is finished already
+    const Task access{waiting.access, waiting.seq, 0};
+    const int to = successor->second.ranges.StageOf(position);
+    if (to == version.stage) {
+      VersionArrived(to, access);
+    } else {
+      deliveries.push_back(
+          {Delivery::Kind::kVersion, version.stage, to, access, layer, version.seq});
+    }
+    return true;
+  });
+}
+
+void Scheduler::VersionArrived(int stage, const Task& access) {
+  const auto subnet = subnets_.find(access.seq);
+  if (subnet == subnets_.end()) return;  // as above
+  Part& part = subnet->second.parts[stage];
+  --(access.kind == TaskKind::kForward ? part.unread : part.unupdated);
+  Unblock(access.seq, stage);
+}
+
+void Scheduler::Unblock(std::int64_t seq, int stage) {
+  Part& part = subnets_.at(seq).parts[stage];
+  if (!part.blocked_forwards.empty() && policy_.MayStart(ViewOf(seq, part.unread))) {
+    for (const std::int32_t m : part.blocked_forwards) {
+      stages_[stage].forward.insert({TaskKind::kForward, seq, m});
+    }
+    part.blocked_forwards.clear();
+  }
+  if (part.update_blocked && policy_.MayUpdate(ViewOf(seq, part.unupdated))) {
+    stages_[stage].update.insert({TaskKind::kUpdate, seq, options_.microbatches - 1});
+    part.update_blocked = false;
+  }
+}
+
+bool Scheduler::FinishPart(std::int64_t seq) {
+  if (--subnets_.at(seq).parts_unfinished > 0) return false;
   subnets_.erase(seq);
   // Only the lowest unfinished subnet gains a right to start from another's end.
   const std::int64_t lowest = LowestUnfinished();
-  if (!subnets_.contains(lowest)) return;
+  if (!subnets_.contains(lowest)) return true;
   for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) Unblock(lowest, stage);
+  return true;
 }
 
 }  // namespace verbatim

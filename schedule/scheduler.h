@@ -11,7 +11,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "schedule/causal_graph.h"
@@ -36,8 +35,8 @@ struct Delivery {
   Kind kind = Kind::kTask;
   int from = 0;
   int to = 0;
-  Task task;  ///< kVersion: kForward where the subnet reads it, kUpdate where it updates it
-  int layer = -1;             ///< kVersion
+  Task task;       ///< kVersion: kForward where the subnet reads it, kUpdate where it updates it
+  int layer = -1;  ///< kVersion
   std::int64_t version = -1;  ///< kVersion: seq of the subnet that wrote it
 };
 
@@ -108,22 +107,25 @@ class Scheduler {
     std::int64_t seq;
     TaskKind access;  ///< kForward: reads it, kUpdate: updates it
   };
-  struct Layer {
-    std::int64_t last_done = CausalPredecessors::kNone;  ///< newest version
-    std::vector<std::pair<std::int64_t, int>> places;  ///< (version, stage), ascending; of late
+  struct Version {
+    std::int64_t seq;
+    int stage;  ///< where it was written
+  };
+  struct LayerUse {
+    std::vector<Version> versions;  ///< ascending; those that a later subnet may ask for
     std::vector<Waiting> waiting;
   };
 
   ReadyView View(int stage) const;
   StartView ViewOf(std::int64_t seq, int unfinished) const;
-  void Await(const Waiting& waiting, int layer, int to, Part& part,
-             std::vector<Delivery>& deliveries);
+  bool IsDone(const LayerUse& use, std::int64_t predecessor) const;
+  /// Whether the access has to wait: for its predecessor's update, or for the version to arrive.
+  bool MustWait(const Waiting& waiting, int layer, int stage, std::vector<Delivery>& deliveries);
   void WaitForPredecessors(std::int64_t seq, Subnet& subnet, std::vector<Delivery>& deliveries);
-  void ForwardArrived(int stage, const Task& task);
   void BackwardFinished(int stage, const Task& task, std::vector<Delivery>& deliveries);
   void ReleaseLayers(std::int64_t seq, int stage, std::vector<Delivery>& deliveries);
-  void Release(std::int64_t seq, int stage, int position, std::vector<Delivery>& deliveries);
-  void VersionArrived(std::int64_t seq, TaskKind access, int stage);
+  void Release(const Version& version, int position, int layer, std::vector<Delivery>& deliveries);
+  void VersionArrived(int stage, const Task& access);
   void Unblock(std::int64_t seq, int stage);
   bool FinishPart(std::int64_t seq);
 
@@ -134,7 +136,7 @@ class Scheduler {
   CausalGraph graph_;
   std::map<std::int64_t, Subnet> subnets_;  ///< admitted and unfinished
   std::vector<Stage> stages_;
-  std::vector<Layer> layers_;
+  std::vector<LayerUse> layers_;
   int running_ = 0;
   std::int64_t last_admitted_ = -1;
 };

@@ -32,10 +32,15 @@ TEST(PolicyTest, BackwardComesFirst) {
   for (const char* name : {"causal", "sequential", "asynchronous"}) {
     const auto policy = MakePolicy(name);
     ASSERT_TRUE(policy.has_value());
-    EXPECT_EQ((*policy)->Choose({forward, backward}), backward);
-    EXPECT_EQ((*policy)->Choose({forward, std::nullopt}), forward);
-    EXPECT_EQ((*policy)->Choose({std::nullopt, backward}), backward);
-    EXPECT_EQ((*policy)->Choose({}), std::nullopt);
+    const auto choose = [&](std::optional<Task> f, std::optional<Task> b, std::optional<Task> u) {
+      return (*policy)->Choose({.forward = f, .backward = b, .update = u});
+    };
+    const Task update{TaskKind::kUpdate, 3, 0};
+    EXPECT_EQ(choose(forward, backward, update), update);
+    EXPECT_EQ(choose(forward, backward, {}), backward);
+    EXPECT_EQ(choose(forward, {}, {}), forward);
+    EXPECT_EQ(choose({}, backward, {}), backward);
+    EXPECT_EQ(choose({}, {}, {}), std::nullopt);
   }
 }
 

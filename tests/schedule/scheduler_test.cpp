@@ -22,15 +22,17 @@ namespace {
 class RandomMachine {
  public:
   RandomMachine(const SearchSpace& space, const std::string& policy, int stages,
-                const SchedulerOptions& options, std::uint32_t seed)
+                const SchedulerOptions& options, std::uint32_t seed,
+                const std::string& partition = "equal")
       : space_(space),
+        costs_(MakeTestCosts(space)),
         policy_(*MakePolicy(policy)),
-        partition_(*MakeEqualPartition(space, stages)),
+        partition_(*MakePartition(partition, space, costs_, stages)),
         scheduler_(space, *partition_, *policy_, options),
         graph_(space),
         options_(options),
         running_(static_cast<std::size_t>(stages)),
-        versions_(space.layers().size(), CausalGraph::kNone),
+        versions_(space.layers().size(), {CausalPredecessors::kNone}),
         random_(seed) {}
 
   /// Runs `subnets` subnets; false where it gets stuck.
@@ -39,7 +41,7 @@ class RandomMachine {
       while (scheduler_.CanAdmit() && admitted_ < subnets) Admit();
       if (scheduler_.in_flight() == 0) return true;
       StartTasks();
-      if (!FinishOne()) return false;
+      if (!ArriveOrFinishOne()) return false;
     }
   }
 
@@ -47,6 +49,8 @@ class RandomMachine {
   std::int64_t in_flight_max() const { return in_flight_max_; }
   std::int64_t out_of_order_microbatches() const { return out_of_order_microbatches_; }
   std::int64_t updates() const { return updates_; }
+  std::int64_t versions_moved() const { return versions_moved_; }
+  std::int64_t versions_arrived() const { return versions_arrived_; }
 
  private:
   /// A run may leave subnets out: ids ascend, and need not be adjacent.
@@ -59,7 +63,7 @@ class RandomMachine {
     const auto predecessors = graph_.Add(seq, choices);
     choices_[seq] = choices;
     predecessors_[seq].assign(predecessors.begin(), predecessors.end());
-    scheduler_.Admit(seq, choices);
+    scheduler_.Admit(seq, choices, under_way_);
     in_flight_max_ = std::max(in_flight_max_, scheduler_.in_flight());
   }
 
@@ -71,58 +75,107 @@ class RandomMachine {
     }
   }
 
-  /// What the trainer checks at a task's start: versions at the first forward, and that
-  /// micro-batches come in order.
+  /// What the trainer checks at a task's start: versions at the first forward and at the update,
+  /// and that micro-batches come in order.
   void Observe(int stage, const Task& task) {
+    if (task.kind == TaskKind::kUpdate) {
+      CheckVersions(stage, task, &CausalPredecessors::base);
+      return;
+    }
     auto& next = next_microbatch_[{stage, task.seq, task.kind}];
     if (task.microbatch != next++) ++out_of_order_microbatches_;
-    if (task.kind == TaskKind::kForward && task.microbatch == 0) CheckVersions(stage, task.seq);
+    if (task.kind == TaskKind::kForward && task.microbatch == 0) {
+      CheckVersions(stage, task, &CausalPredecessors::read);
+    }
   }
 
-  void CheckVersions(int stage, std::int64_t seq) {
-    const StageRanges& ranges = partition_->Ranges(choices_[seq]);
+  /// A read takes the newest version that its delay allows, an update the newest of all.
+  std::int64_t Observed(const Layer& layer, const Task& task) const {
+    const std::vector<std::int64_t>& versions = versions_[layer.id];
+    if (task.kind == TaskKind::kUpdate || layer.delay == 0) return versions.back();
+    std::int64_t observed = CausalPredecessors::kNone;
+    for (const std::int64_t version : versions) {
+      if (version < task.seq - layer.delay) observed = std::max(observed, version);
+    }
+    return observed;
+  }
+
+  void CheckVersions(int stage, const Task& task, std::int64_t CausalPredecessors::*predecessor) {
+    const StageRanges ranges = partition_->Ranges(choices_[task.seq]);
     for (int position = ranges.Begin(stage); position < ranges.End(stage); ++position) {
-      const Layer& layer = space_.LayerAt(position, choices_[seq]);
-      if (layer.IsVersioned() && versions_[layer.id] != predecessors_[seq][position]) {
-        ++violations_;
+      const Layer& layer = space_.LayerAt(position, choices_[task.seq]);
+      const std::int64_t expected = predecessors_[task.seq][position].*predecessor;
+      if (!layer.IsVersioned()) continue;
+      if (Observed(layer, task) != expected) ++violations_;
+      if (expected >= 0 && places_[layer.id] != stage && layer.delay == 0 &&
+          task.kind == TaskKind::kForward) {
+        ++versions_moved_;
       }
     }
   }
 
-  bool FinishOne() {
+  /// One of the things that are under way: an arrival or the end of a task.
+  bool ArriveOrFinishOne() {
     std::vector<int> busy;
     for (std::size_t stage = 0; stage < running_.size(); ++stage) {
       if (running_[stage]) busy.push_back(static_cast<int>(stage));
     }
-    if (busy.empty()) return false;
-    const int stage = busy[random_() % busy.size()];
+    const std::size_t events = busy.size() + under_way_.size();
+    if (events == 0) return false;
+    const std::size_t event = random_() % events;
+    if (event < busy.size()) {
+      Finish(busy[event]);
+    } else {
+      Arrive(event - busy.size());
+    }
+    return true;
+  }
+
+  /// Between two stages, what sets out first arrives first.
+  void Arrive(std::size_t chosen) {
+    const auto first = std::find_if(under_way_.begin(), under_way_.end(), [&](const Delivery& d) {
+      return d.from == under_way_[chosen].from && d.to == under_way_[chosen].to;
+    });
+    const Delivery delivery = *first;
+    under_way_.erase(first);
+    if (delivery.kind == Delivery::Kind::kVersion) {
+      EXPECT_NE(delivery.from, delivery.to);
+      ++versions_arrived_;
+    }
+    scheduler_.Deliver(delivery);
+  }
+
+  void Finish(int stage) {
     const Task task = *running_[stage];
     running_[stage].reset();
-    if (task.kind == TaskKind::kBackward && task.microbatch == options_.microbatches - 1) {
-      Update(stage, task.seq);
-    }
-    if (const auto delivery = scheduler_.Finished(stage, task)) scheduler_.Deliver(*delivery);
-    return true;
+    if (task.kind == TaskKind::kUpdate) Update(stage, task.seq);
+    scheduler_.Finished(stage, task, under_way_);
   }
 
   void Update(int stage, std::int64_t seq) {
     ++updates_;
-    const StageRanges& ranges = partition_->Ranges(choices_[seq]);
+    const StageRanges ranges = partition_->Ranges(choices_[seq]);
     for (int position = ranges.Begin(stage); position < ranges.End(stage); ++position) {
-      versions_[space_.LayerAt(position, choices_[seq]).id] = seq;
+      const Layer& layer = space_.LayerAt(position, choices_[seq]);
+      if (!layer.IsVersioned()) continue;
+      versions_[layer.id].push_back(seq);
+      places_[layer.id] = stage;
     }
   }
 
   const SearchSpace& space_;
+  CostTable costs_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Partition> partition_;
   Scheduler scheduler_;
   CausalGraph graph_;
   SchedulerOptions options_;
   std::vector<std::optional<Task>> running_;
-  std::vector<std::int64_t> versions_;
+  std::vector<std::vector<std::int64_t>> versions_;  ///< by layer, as they were written
+  std::map<int, int> places_;                        ///< by layer: where the newest was written
+  std::vector<Delivery> under_way_;
   std::map<std::int64_t, Choices> choices_;
-  std::map<std::int64_t, std::vector<std::int64_t>> predecessors_;
+  std::map<std::int64_t, std::vector<CausalPredecessors>> predecessors_;
   std::map<std::tuple<int, std::int64_t, TaskKind>, std::int32_t> next_microbatch_;
   std::mt19937 random_;
   std::int64_t admitted_ = 0;
@@ -130,6 +183,8 @@ class RandomMachine {
   std::int64_t in_flight_max_ = 0;
   std::int64_t out_of_order_microbatches_ = 0;
   std::int64_t updates_ = 0;
+  std::int64_t versions_moved_ = 0;    ///< as the accesses show it
+  std::int64_t versions_arrived_ = 0;  ///< as the scheduler announced it
 };
 
 constexpr std::int64_t kSubnets = 60;
@@ -148,7 +203,30 @@ TEST(SchedulerTest, CausalRunsKeepCausalityUnderEveryInterleavingTried) {
           ASSERT_EQ(machine.violations(), 0);
           ASSERT_EQ(machine.out_of_order_microbatches(), 0);
           ASSERT_EQ(machine.updates(), kSubnets * stages);
+          ASSERT_EQ(machine.versions_arrived(), 0) << "the equal partition moves nothing";
           ASSERT_LE(machine.in_flight_max(), in_flight);
+        }
+      }
+    }
+  }
+}
+
+TEST(SchedulerTest, DelaysAndMovingLayersKeepCausalityToo) {
+  for (const std::int64_t delay : {0, 1, 2, 5, 100}) {
+    const SearchSpace space =
+        MakeTestSpace(/*blocks=*/6, /*candidates=*/3, /*trained_ends=*/true, delay);
+    for (const int stages : {2, 3, 5}) {
+      for (std::uint32_t seed = 0; seed < 20; ++seed) {
+        RandomMachine machine(space, "causal", stages, {/*microbatches=*/2, /*in_flight=*/8}, seed,
+                              "balanced");
+        SCOPED_TRACE(testing::Message()
+                     << "delay " << delay << ", stages " << stages << ", seed " << seed);
+        ASSERT_TRUE(machine.Run(kSubnets)) << "stuck";
+        ASSERT_EQ(machine.violations(), 0);
+        ASSERT_EQ(machine.out_of_order_microbatches(), 0);
+        ASSERT_GT(machine.versions_arrived(), 0);
+        if (delay == 0) {
+          ASSERT_EQ(machine.versions_arrived(), machine.versions_moved());
         }
       }
     }
@@ -174,21 +252,26 @@ TEST(SchedulerTest, AsynchronousRunsBreakCausality) {
 TEST(SchedulerTest, SequentialStartsASubnetOnlyAfterTheOneBefore) {
   const SearchSpace space = MakeTestSpace(3, 2, /*trained_ends=*/false);
   const auto policy = *MakePolicy("sequential");
-  const auto partition = *MakeEqualPartition(space, 2);
+  const auto partition = *MakePartition("equal", space, MakeTestCosts(space), 2);
   Scheduler scheduler(space, *partition, *policy, {/*microbatches=*/1, /*in_flight_max=*/3});
-  for (std::int64_t seq = 0; seq < 3; ++seq) scheduler.Admit(seq, {2, 2, 2});
+  std::vector<Delivery> deliveries;
+  for (std::int64_t seq = 0; seq < 3; ++seq) scheduler.Admit(seq, {2, 2, 2}, deliveries);
+  EXPECT_TRUE(deliveries.empty());
   EXPECT_FALSE(scheduler.CanAdmit());
   for (std::int64_t seq = 0; seq < 3; ++seq) {
-    // Forward through both stages, backward through both; in between nothing else is ready.
+    // Forward through both stages, backward and update through both, one task at a time.
     const Task forward{TaskKind::kForward, seq, 0};
     const Task backward{TaskKind::kBackward, seq, 0};
-    const std::vector<std::pair<int, Task>> path = {
-        {0, forward}, {1, forward}, {1, backward}, {0, backward}};
+    const Task update{TaskKind::kUpdate, seq, 0};
+    const std::vector<std::pair<int, Task>> path = {{0, forward}, {1, forward},  {1, backward},
+                                                    {1, update},  {0, backward}, {0, update}};
     for (const auto& [stage, task] : path) {
-      EXPECT_FALSE(scheduler.HasReady(1 - stage));
       ASSERT_EQ(scheduler.Next(stage), task);
-      EXPECT_EQ(scheduler.Next(stage), std::nullopt);
-      if (const auto delivery = scheduler.Finished(stage, task)) scheduler.Deliver(*delivery);
+      EXPECT_FALSE(scheduler.HasReady(1 - stage)) << "one task at a time";
+      const bool is_last = scheduler.Finished(stage, task, deliveries);
+      EXPECT_EQ(is_last, stage == 0 && task == update);
+      for (const Delivery& delivery : deliveries) scheduler.Deliver(delivery);
+      deliveries.clear();
     }
     EXPECT_EQ(scheduler.LowestUnfinished(), seq + 1);
   }
@@ -198,11 +281,12 @@ TEST(SchedulerTest, SequentialStartsASubnetOnlyAfterTheOneBefore) {
 TEST(SchedulerDeathTest, AdmissionIsInSequenceOrder) {
   const SearchSpace space = MakeTestSpace(1, 1);
   const auto policy = *MakePolicy("causal");
-  const auto partition = *MakeEqualPartition(space, 1);
+  const auto partition = *MakePartition("equal", space, MakeTestCosts(space), 1);
   Scheduler scheduler(space, *partition, *policy, {});
-  scheduler.Admit(1, {0});
-  EXPECT_DEATH(scheduler.Admit(1, {0}), "CHECK failed");
-  EXPECT_DEATH(scheduler.Admit(0, {0}), "CHECK failed");
+  std::vector<Delivery> deliveries;
+  scheduler.Admit(1, {0}, deliveries);
+  EXPECT_DEATH(scheduler.Admit(1, {0}, deliveries), "CHECK failed");
+  EXPECT_DEATH(scheduler.Admit(0, {0}, deliveries), "CHECK failed");
 }
 
 }  // namespace
