@@ -31,6 +31,11 @@ struct Candidate {
   std::int64_t predecessor;
 };
 
+/// The one whose work the fault undoes: an optimizer's state is of the version updated.
+std::int64_t PredecessorOf(FaultKind kind, const CausalPredecessors& predecessors) {
+  return kind == FaultKind::kStaleOptimizer ? predecessors.base : predecessors.read;
+}
+
 bool KeepsState(const OptimizerSpec& optimizer) {
   if (optimizer.kind == OptimizerKind::kSgd) return optimizer.momentum != 0.0;
   return optimizer.beta1 != 0.0 || optimizer.beta2 != 0.0;
@@ -165,8 +170,9 @@ class Planner {
       std::vector<Candidate> candidates;
       for (int position = 0; position < setting_.space.positions(); ++position) {
         const Layer& layer = setting_.space.LayerAt(position, choices);
-        if (CanShow(fault_.kind, setting_.spec, layer, predecessors[position])) {
-          candidates.push_back({&layer, predecessors[position]});
+        const std::int64_t predecessor = PredecessorOf(fault_.kind, predecessors[position]);
+        if (CanShow(fault_.kind, setting_.spec, layer, predecessor)) {
+          candidates.push_back({&layer, predecessor});
         }
       }
       if (!visit(seq, std::move(candidates))) return;

@@ -8,12 +8,14 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "base/check.h"
 #include "base/keyed_random.h"
 #include "recorder/digest.h"
+#include "trainer/operators.h"
 #include "trainer/tensor_digest.h"
 
 namespace verbatim {
@@ -134,6 +136,50 @@ void ApplyUpdate(const OptimizerSpec& optimizer, double learning_rate,
     ApplyAdam(optimizer, learning_rate, gradients, parameters, state);
   }
   ++state.updates;
+}
+
+LayerRead ReadVersion(const Layer& layer, const LayerState& state, std::int64_t seq) {
+  const LayerRead newest{state.version, state.parameters};
+  const auto is_visible = [&](const LayerRead& read) {
+    return read.version < std::max<std::int64_t>(seq - layer.delay, 0);
+  };
+  if (layer.delay == 0 || is_visible(newest)) return newest;
+  const auto found = std::find_if(state.earlier.rbegin(), state.earlier.rend(), is_visible);
+  if (found != state.earlier.rend()) return *found;
+  return state.earlier.empty() ? newest : state.earlier.front();
+}
+
+LayerState CopyForUpdate(const LayerState& state) {
+  LayerState next;
+  for (const at::Tensor& parameter : state.parameters) {
+    next.parameters.push_back(parameter.detach().clone().requires_grad_());
+  }
+  next.buffers = state.buffers;
+  next.optimizer_state = state.optimizer_state;
+  next.updates = state.updates;
+  next.version = state.version;
+  return next;
+}
+
+void PublishVersion(const Layer& layer, LayerState next, LayerState& state) {
+  next.earlier = std::move(state.earlier);
+  next.earlier.push_back({state.version, std::move(state.parameters)});
+  // Subnets up to `next.version` have read theirs: updates come in order, each after its own read.
+  const auto is_second_visible = [&] {
+    const std::int64_t second = next.earlier.size() > 1 ? next.earlier[1].version : next.version;
+    return second < next.version + 1 - layer.delay;
+  };
+  while (!next.earlier.empty() && is_second_visible()) next.earlier.pop_front();
+  state = std::move(next);
+}
+
+void AddRunningStatistics(std::span<const std::vector<at::Tensor>> measured, LayerState& state) {
+  const at::NoGradGuard no_grad;
+  for (const std::vector<at::Tensor>& microbatch : measured) {
+    for (std::size_t i = 0; i < state.buffers.size(); ++i) {
+      state.buffers[i].mul_(1.0 - kBatchNormMomentum).add_(microbatch[i], kBatchNormMomentum);
+    }
+  }
 }
 
 Digest WeightsDigest(const Layer& layer, const LayerState& state) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -13,8 +14,16 @@
 
 namespace verbatim {
 
-/// Owned by the run, touched only by the stage that runs the layer's position (or, before and after
-/// training, by the caller). Tensors live on the run's device.
+/// What a subnet reads of one layer, from its first forward to its update.
+struct LayerRead {
+  std::int64_t version = -1;           ///< LayerState::version at that moment
+  std::vector<at::Tensor> parameters;  ///< LayerState::parameters: the same tensors, no copies
+};
+
+/// Owned by the run. A layer without a delay is touched only by the stage that runs its position
+/// for the subnet whose turn it is (or, before and after training, by the caller). A layer with a
+/// delay is read by some stages while another one updates it: under a lock, see ReadVersion and
+/// PublishVersion. Tensors live on the run's device.
 struct LayerState {
   std::vector<at::Tensor> parameters;  ///< leaves; require gradients where the layer is trainable
   std::vector<at::Tensor> buffers;
@@ -22,6 +31,8 @@ struct LayerState {
   std::vector<at::Tensor> optimizer_state;
   std::int64_t updates = 0;   ///< applied so far
   std::int64_t version = -1;  ///< seq of the subnet whose update wrote it; -1: initial weights
+  /// Of a layer with a delay: the versions before this one that may still be read, oldest first.
+  std::deque<LayerRead> earlier;
 };
 
 /// The initial weights: a function of (seed, layer) alone (docs/spec.md, section 5).
@@ -32,6 +43,25 @@ LayerState InitialLayerState(const Layer& layer, const OptimizerSpec& optimizer,
 /// `state.parameters`, contiguous. Counts the update, leaves the version alone.
 void ApplyUpdate(const OptimizerSpec& optimizer, double learning_rate,
                  std::span<const at::Tensor> gradients, LayerState& state);
+
+/// The version that subnet `seq` reads: the newest, or, where the layer has a delay, the newest
+/// that a subnet below seq - delay wrote (the oldest kept, where a broken schedule has dropped
+/// that).
+LayerRead ReadVersion(const Layer& layer, const LayerState& state, std::int64_t seq);
+
+/// For the update of a layer with a delay: as `state`, with parameters of its own, so that those
+/// who read the old ones keep them. Optimizer state and buffers are shared: updates come one at a
+/// time.
+LayerState CopyForUpdate(const LayerState& state);
+
+/// Makes `next`, which CopyForUpdate gave, the newest version, and drops earlier ones that no
+/// subnet reads any more.
+void PublishVersion(const Layer& layer, LayerState next, LayerState& state);
+
+/// A layer with batch norm and a delay: adds what each micro-batch measured to the running
+/// statistics, in order (docs/spec.md, "Delay"). `measured` by micro-batch, then as
+/// `state.buffers`.
+void AddRunningStatistics(std::span<const std::vector<at::Tensor>> measured, LayerState& state);
 
 /// Digests as docs/format.md, section 4, states them.
 Digest WeightsDigest(const Layer& layer, const LayerState& state);

@@ -12,10 +12,13 @@
 
 namespace verbatim {
 
+/// Of a new batch in running statistics (docs/spec.md, section 3).
+inline constexpr double kBatchNormMomentum = 0.1;
+
 /// How batch norm normalises and which running statistics it touches.
 struct BatchNormMode {
   bool use_batch_statistics = true;
-  double momentum = 0.1;
+  double momentum = kBatchNormMomentum;
 };
 
 /// Everything one application of a layer needs beside its input.

@@ -1,11 +1,11 @@
 #include "trainer/stage.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/check.h"
 #include "supernet/stream.h"
-#include "trainer/operators.h"
 #include "trainer/tensor_digest.h"
 
 namespace verbatim {
@@ -14,24 +14,18 @@ Stage::Stage(const RunContext& context, int index) : context_(context), index_(i
 
 void Stage::Execute(const Task& task, SubnetRun& subnet) {
   OpenSubnet& open = open_[task.seq];
-  if (task.kind == TaskKind::kForward) {
-    Forward(task, subnet, open);
-    return;
+  switch (task.kind) {
+    case TaskKind::kForward:
+      Forward(task, subnet, open);
+      break;
+    case TaskKind::kBackward:
+      Backward(task, subnet, open);
+      break;
+    case TaskKind::kUpdate:
+      Update(task, subnet, open);
+      open_.erase(task.seq);
+      break;
   }
-  Backward(task, subnet, open);
-  if (task.microbatch == context_.spec.training.microbatches - 1) {
-    Update(subnet, open);
-    open_.erase(task.seq);
-  }
-}
-
-std::vector<const Layer*> Stage::RangeLayers(const SubnetRun& subnet) const {
-  const StageRanges& ranges = context_.partition.Ranges(subnet.choices);
-  std::vector<const Layer*> layers;
-  for (int position = ranges.Begin(index_); position < ranges.End(index_); ++position) {
-    layers.push_back(&context_.space.LayerAt(position, subnet.choices));
-  }
-  return layers;
 }
 
 void Stage::Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
@@ -39,7 +33,7 @@ void Stage::Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
   if (task.microbatch == 0) ObserveVersions(subnet, open);
   Activation activation;
   activation.input = ForwardInput(task, subnet);
-  activation.output = ForwardRange(task, subnet, open, activation.input);
+  activation.output = ForwardRange(task, open, activation.input);
   if (IsLast()) {
     activation.output = MicrobatchLoss(task, subnet, activation.output);
   } else {
@@ -49,11 +43,19 @@ void Stage::Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
   ReportActivity(task, Phase::kForward, begin_ns);
 }
 
+LayerRead Stage::Read(const Layer& layer, std::int64_t seq) const {
+  std::unique_lock lock(context_.delayed_layers, std::defer_lock);
+  if (layer.delay > 0) lock.lock();
+  LayerRead read = ReadVersion(layer, context_.layers[layer.id], seq);
+  if (context_.probe) context_.probe->OnRead(seq, layer, read);
+  return read;
+}
+
 void Stage::ObserveVersions(const SubnetRun& subnet, OpenSubnet& open) {
-  for (const Layer* layer : RangeLayers(subnet)) {
-    const LayerState& state = context_.layers[layer->id];
-    LayerRead& read = open.reads.emplace_back(LayerRead{state.version, state.parameters});
-    if (context_.probe) context_.probe->OnRead(subnet.seq, *layer, read);
+  for (int position = subnet.ranges.Begin(index_); position < subnet.ranges.End(index_);
+       ++position) {
+    const Layer& layer = context_.space.LayerAt(position, subnet.choices);
+    open.uses.push_back({&layer, Read(layer, subnet.seq), {}});
   }
 }
 
@@ -71,14 +73,12 @@ at::Tensor Stage::ForwardInput(const Task& task, SubnetRun& subnet) {
   return subnet.batch.inputs.narrow(0, rows.first, rows.size());
 }
 
-at::Tensor Stage::ForwardRange(const Task& task, const SubnetRun& subnet, const OpenSubnet& open,
-                               const at::Tensor& input) {
+at::Tensor Stage::ForwardRange(const Task& task, OpenSubnet& open, const at::Tensor& input) {
   at::Tensor activation = input;
-  const std::vector<const Layer*> layers = RangeLayers(subnet);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const Layer& layer = *layers[i];
-    OperatorContext operator_context{.parameters = open.reads[i].parameters};
-    if (layer.trainable) operator_context.buffers = context_.layers[layer.id].buffers;
+  for (LayerUse& use : open.uses) {
+    const Layer& layer = *use.layer;
+    OperatorContext operator_context{.parameters = use.read.parameters};
+    ChooseBuffers(use, operator_context);
     operator_context.dropout = DropoutKey(task, layer);
     activation = ApplyLayer(layer, activation, operator_context);
     if (context_.probe) context_.probe->OnForward(task.seq, task.microbatch, layer, activation);
@@ -88,6 +88,21 @@ at::Tensor Stage::ForwardRange(const Task& task, const SubnetRun& subnet, const 
     }
   }
   return activation;
+}
+
+void Stage::ChooseBuffers(LayerUse& use, OperatorContext& operator_context) const {
+  const Layer& layer = *use.layer;
+  if (!layer.trainable || layer.buffers.empty()) return;
+  const std::vector<at::Tensor>& buffers = context_.layers[layer.id].buffers;
+  if (layer.delay == 0) {
+    operator_context.buffers = buffers;
+    return;
+  }
+  // Forward passes of several subnets overlap here: their order belongs to the updates.
+  std::vector<at::Tensor>& measured = use.statistics.emplace_back();
+  for (const at::Tensor& buffer : buffers) measured.push_back(at::zeros_like(buffer));
+  operator_context.buffers = measured;
+  operator_context.batch_norm.momentum = 1.0;
 }
 
 RandomKey Stage::DropoutKey(const Task& task, const Layer& layer) const {
@@ -111,16 +126,14 @@ at::Tensor Stage::MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::
   return loss;
 }
 
-void Stage::Backward(const Task& task, const SubnetRun& subnet, OpenSubnet& open) {
+void Stage::Backward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
   const std::int64_t begin_ns = context_.nanoseconds();
   Activation activation = std::move(open.activations.extract(task.microbatch).mapped());
   torch::autograd::variable_list inputs;
   if (!IsFirst()) inputs.push_back(activation.input);
-  const std::vector<const Layer*> layers = RangeLayers(subnet);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    if (!layers[i]->trainable) continue;
-    const auto& parameters = open.reads[i].parameters;
-    inputs.insert(inputs.end(), parameters.begin(), parameters.end());
+  for (const LayerUse& use : open.uses) {
+    if (!use.layer->trainable) continue;
+    inputs.insert(inputs.end(), use.read.parameters.begin(), use.read.parameters.end());
   }
   torch::autograd::variable_list output_gradients;
   if (!IsLast()) output_gradients.push_back(context_.transport.Receive(index_, task));
@@ -133,24 +146,25 @@ void Stage::Backward(const Task& task, const SubnetRun& subnet, OpenSubnet& open
     context_.transport.Send(index_ - 1, task, gradients.front());
     gradients.erase(gradients.begin());
   }
-  Accumulate(task, subnet, gradients, open);
+  Accumulate(task, gradients, open);
+  if (IsLast() && task.microbatch == context_.spec.training.microbatches - 1) subnet.batch = {};
   ReportActivity(task, Phase::kBackward, begin_ns);
 }
 
-void Stage::Accumulate(const Task& task, const SubnetRun& subnet,
-                       std::span<const at::Tensor> gradients, OpenSubnet& open) {
+void Stage::Accumulate(const Task& task, std::span<const at::Tensor> gradients, OpenSubnet& open) {
   const at::NoGradGuard no_grad;
   if (task.microbatch == 0) open.gradients.resize(gradients.size());
   std::span<at::Tensor> sums = open.gradients;
-  for (const Layer* layer : RangeLayers(subnet)) {
-    if (!layer->IsVersioned()) continue;
-    const std::size_t count = layer->parameters.size();
+  for (const LayerUse& use : open.uses) {
+    const Layer& layer = *use.layer;
+    if (!layer.IsVersioned()) continue;
+    const std::size_t count = layer.parameters.size();
     const auto sum = sums.first(count);
     const auto added = gradients.first(count);
     sums = sums.subspan(count);
     gradients = gradients.subspan(count);
     if (context_.probe &&
-        context_.probe->OnGradients(task.seq, task.microbatch, *layer, sum, added)) {
+        context_.probe->OnGradients(task.seq, task.microbatch, layer, sum, added)) {
       continue;
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -163,37 +177,45 @@ void Stage::Accumulate(const Task& task, const SubnetRun& subnet,
   }
 }
 
-void Stage::Update(SubnetRun& subnet, OpenSubnet& open) {
+void Stage::Update(const Task& task, const SubnetRun& subnet, OpenSubnet& open) {
   const std::int64_t begin_ns = context_.nanoseconds();
   std::span<const at::Tensor> gradients = open.gradients;
-  const std::vector<const Layer*> layers = RangeLayers(subnet);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const Layer& layer = *layers[i];
-    if (!layer.IsVersioned()) continue;
-    LayerState& state = context_.layers[layer.id];
-    const auto layer_gradients = gradients.first(layer.parameters.size());
-    gradients = gradients.subspan(layer.parameters.size());
-    AccessRow access;
-    access.layer = layer.id;
-    access.stage = index_;
-    access.read_seq = open.reads[i].version;
-    access.base_seq = state.version;
-    if (context_.probe) context_.probe->BeforeUpdate(subnet.seq, layer, layer_gradients, state);
-    ApplyUpdate(context_.spec.training.optimizer, subnet.learning_rate, layer_gradients, state);
-    state.version = subnet.seq;
-    if (context_.probe) context_.probe->AfterUpdate(subnet.seq, layer, layer_gradients, state);
-    ReportAccess(subnet, layer, access, layer_gradients);
+  for (const LayerUse& use : open.uses) {
+    if (!use.layer->IsVersioned()) continue;
+    const std::size_t count = use.layer->parameters.size();
+    UpdateLayer(subnet, use, gradients.first(count));
+    gradients = gradients.subspan(count);
   }
   VERBATIM_CHECK(gradients.empty(), "{} gradients left over", gradients.size());
-  if (IsLast()) subnet.batch = {};
-  const auto last = static_cast<std::int32_t>(context_.spec.training.microbatches - 1);
-  ReportActivity(Task{TaskKind::kBackward, subnet.seq, last}, Phase::kUpdate, begin_ns);
+  ReportActivity(task, Phase::kUpdate, begin_ns);
 }
 
-void Stage::ReportAccess(const SubnetRun& subnet, const Layer& layer, AccessRow access,
-                         std::span<const at::Tensor> gradients) {
+void Stage::UpdateLayer(const SubnetRun& subnet, const LayerUse& use,
+                        std::span<const at::Tensor> gradients) {
+  const Layer& layer = *use.layer;
+  LayerState& state = context_.layers[layer.id];
+  LayerState copy;
+  if (layer.delay > 0) copy = CopyForUpdate(state);
+  LayerState& next = layer.delay > 0 ? copy : state;
+  AccessRow access;
+  access.layer = layer.id;
+  access.stage = index_;
+  access.read_seq = use.read.version;
+  access.base_seq = next.version;
+  if (context_.probe) context_.probe->BeforeUpdate(subnet.seq, layer, gradients, next);
+  AddRunningStatistics(use.statistics, next);
+  ApplyUpdate(context_.spec.training.optimizer, subnet.learning_rate, gradients, next);
+  next.version = subnet.seq;
+  if (context_.probe) context_.probe->AfterUpdate(subnet.seq, layer, gradients, next);
+  ReportAccess(subnet, layer, next, access, gradients);
+  if (layer.delay == 0) return;
+  const std::lock_guard lock(context_.delayed_layers);
+  PublishVersion(layer, std::move(copy), state);
+}
+
+void Stage::ReportAccess(const SubnetRun& subnet, const Layer& layer, const LayerState& state,
+                         AccessRow access, std::span<const at::Tensor> gradients) {
   if (!context_.observer) return;
-  const LayerState& state = context_.layers[layer.id];
   if (context_.record_level != RecordLevel::kLosses) {
     access.weights = WeightsDigest(layer, state);
     access.optimizer_state = OptimizerStateDigest(layer, context_.spec.training.optimizer, state);

@@ -6,17 +6,18 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "recorder/observer.h"
-#include "schedule/partition.h"
 #include "schedule/task.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
 #include "trainer/layer_state.h"
+#include "trainer/operators.h"
 #include "trainer/stage_probe.h"
 #include "trainer/subnet_run.h"
 #include "trainer/transport.h"
@@ -27,9 +28,10 @@ namespace verbatim {
 struct RunContext {
   const Spec& spec;
   const SearchSpace& space;
-  const Partition& partition;
+  int stages;
   const Dataset& dataset;
-  std::vector<LayerState>& layers;  ///< by layer id; each used by one stage at a time
+  std::vector<LayerState>& layers;  ///< by layer id
+  std::mutex& delayed_layers;       ///< guards the states of layers with a delay
   Transport& transport;
   at::Device device;
   RecordLevel record_level = RecordLevel::kWeights;
@@ -43,8 +45,7 @@ class Stage {
  public:
   Stage(const RunContext& context, int index);
 
-  /// Executes one task of a subnet in flight; the last micro-batch's backward also updates the
-  /// stage's layers. What neighbours need has been sent when it returns.
+  /// Executes one task of a subnet in flight. What neighbours need has been sent when it returns.
   void Execute(const Task& task, SubnetRun& subnet);
 
  private:
@@ -53,33 +54,42 @@ class Stage {
     at::Tensor input;   ///< leaf of this stage's graph
     at::Tensor output;  ///< activation, or the loss on the last stage
   };
+  /// One layer of the range, as a subnet uses it.
+  struct LayerUse {
+    const Layer* layer;
+    LayerRead read;
+    /// Batch norm and a delay: the batch statistics of each micro-batch.
+    std::vector<std::vector<at::Tensor>> statistics;
+  };
   /// A subnet between its first forward and its update.
   struct OpenSubnet {
+    std::vector<LayerUse> uses;                      ///< by position of the range
     std::map<std::int32_t, Activation> activations;  ///< by micro-batch
     std::vector<at::Tensor> gradients;  ///< of the range's trainable parameters, accumulated
-    std::vector<LayerRead> reads;       ///< by position of the range
   };
 
   bool IsFirst() const { return index_ == 0; }
-  bool IsLast() const { return index_ == context_.partition.stages() - 1; }
+  bool IsLast() const { return index_ == context_.stages - 1; }
 
   void Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open);
   at::Tensor ForwardInput(const Task& task, SubnetRun& subnet);
-  at::Tensor ForwardRange(const Task& task, const SubnetRun& subnet, const OpenSubnet& open,
-                          const at::Tensor& input);
+  at::Tensor ForwardRange(const Task& task, OpenSubnet& open, const at::Tensor& input);
+  /// The buffers that a layer's forward writes: its own, or new ones where they wait for the
+  /// update.
+  void ChooseBuffers(LayerUse& use, OperatorContext& operator_context) const;
   RandomKey DropoutKey(const Task& task, const Layer& layer) const;
   at::Tensor MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::Tensor& logits);
+  LayerRead Read(const Layer& layer, std::int64_t seq) const;
   void ObserveVersions(const SubnetRun& subnet, OpenSubnet& open);
-  void Backward(const Task& task, const SubnetRun& subnet, OpenSubnet& open);
+  void Backward(const Task& task, SubnetRun& subnet, OpenSubnet& open);
   /// Adds one micro-batch's gradients, given as OpenSubnet::gradients, to the sums.
-  void Accumulate(const Task& task, const SubnetRun& subnet, std::span<const at::Tensor> gradients,
-                  OpenSubnet& open);
-  void Update(SubnetRun& subnet, OpenSubnet& open);
-  void ReportAccess(const SubnetRun& subnet, const Layer& layer, AccessRow access,
-                    std::span<const at::Tensor> gradients);
+  void Accumulate(const Task& task, std::span<const at::Tensor> gradients, OpenSubnet& open);
+  void Update(const Task& task, const SubnetRun& subnet, OpenSubnet& open);
+  void UpdateLayer(const SubnetRun& subnet, const LayerUse& use,
+                   std::span<const at::Tensor> gradients);
+  void ReportAccess(const SubnetRun& subnet, const Layer& layer, const LayerState& state,
+                    AccessRow access, std::span<const at::Tensor> gradients);
   void ReportActivity(const Task& task, Phase phase, std::int64_t begin_ns);
-  /// Layers of the range under the subnet's choices, in order.
-  std::vector<const Layer*> RangeLayers(const SubnetRun& subnet) const;
 
   const RunContext& context_;
   const int index_;

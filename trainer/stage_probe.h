@@ -16,12 +16,6 @@
 
 namespace verbatim {
 
-/// What a subnet reads of one layer from its first forward to its update.
-struct LayerRead {
-  std::int64_t version = -1;           ///< LayerState::version at that moment
-  std::vector<at::Tensor> parameters;  ///< LayerState::parameters: the same tensors, no copies
-};
-
 /// Every method does nothing unless overridden. Calls about one layer come from the thread of its
 /// stage, one at a time; those of different stages come at once. What is thrown ends the run as a
 /// failed one. References are valid during the call.
@@ -35,9 +29,10 @@ class StageProbe {
   /// Before a stage executes a task.
   virtual void BeforeTask(int /*stage*/, const Task& /*task*/) {}
 
-  /// At the first forward, for every layer of the subnet. Forward and backward use the parameters
-  /// left in `read`, which must require gradients where the layer is trainable; `read.version` is
-  /// what is recorded. The update still applies to the live parameters.
+  /// At the first forward, for every layer of the subnet; under a lock where the layer has a delay.
+  /// Forward and backward use the parameters left in `read`, which must require gradients where the
+  /// layer is trainable; `read.version` is what is recorded. The update still applies to the live
+  /// parameters.
   virtual void OnRead(std::int64_t /*seq*/, const Layer& /*layer*/, LayerRead& /*read*/) {}
 
   /// Before each layer's forward, whether or not it has dropout.

@@ -32,13 +32,15 @@ class Pipeline {
            const Policy& policy)
       : experiment_(experiment),
         options_(options),
+        partition_(partition),
         transport_(partition.stages()),
         context_{
             experiment.spec,
             experiment.space,
-            partition,
+            partition.stages(),
             *experiment.dataset,
             experiment.layers,
+            delayed_layers_,
             transport_,
             experiment.device,
             options.record_level,
@@ -99,31 +101,42 @@ class Pipeline {
       stage.Execute(task, subnet);
       lock.lock();
       if (over_) return;
-      if (const auto delivery = scheduler_.Finished(index, task)) scheduler_.Deliver(*delivery);
+      const bool is_last = scheduler_.Finished(index, task, deliveries_);
+      Deliver();
+      if (is_last) FinishSubnet(task.seq, lock);
       WakeReadyStages();
-      const bool is_last_task = index == 0 && task.kind == TaskKind::kBackward &&
-                                task.microbatch == experiment_.spec.training.microbatches - 1;
-      if (is_last_task) FinishSubnet(task.seq, lock);
     }
   }
 
-  /// Only stage 0 finishes subnets, so this never runs twice at once.
+  /// In one process, what sets out has arrived: stages share their memory.
+  void Deliver() {
+    for (const Delivery& delivery : deliveries_) {
+      if (delivery.kind == Delivery::Kind::kVersion) ++versions_moved_;
+      scheduler_.Deliver(delivery);
+    }
+    deliveries_.clear();
+  }
+
   void FinishSubnet(std::int64_t seq, std::unique_lock<std::mutex>& lock) {
     const float loss = subnets_.at(seq).loss;
     subnets_.erase(seq);
-    ++finished_;
-    const std::int64_t finished = finished_;
+    WakeReadyStages();
     lock.unlock();
-    const Status status = options_.observer ? options_.observer->OnSubnetFinished(seq) : Status{};
-    if (options_.on_progress) options_.on_progress(finished, loss);
+    const Status status = ReportFinished(seq, loss);
     lock.lock();
     if (!status) Abort(status.error().message);
-    if (over_) return;
     if (options_.stop_on_nan && !std::isfinite(loss)) {
       if (!bad_loss_ || seq < bad_loss_->first) bad_loss_ = {seq, loss};
     }
-    AdmitSubnets();
-    WakeReadyStages();
+    if (!over_) AdmitSubnets();
+  }
+
+  Status ReportFinished(std::int64_t seq, float loss) {
+    const std::lock_guard one_at_a_time(reports_);
+    ++finished_;
+    const Status status = options_.observer ? options_.observer->OnSubnetFinished(seq) : Status{};
+    if (options_.on_progress) options_.on_progress(finished_, loss);
+    return status;
   }
 
   void AdmitSubnets() {
@@ -140,10 +153,12 @@ class Pipeline {
       if (options_.observer) {
         options_.observer->OnSubnetStarted(seq, subnet.choices, subnet.samples);
       }
-      scheduler_.Admit(seq, subnet.choices);
+      scheduler_.Admit(seq, subnet.choices, deliveries_);
+      Deliver();
+      subnet.ranges = scheduler_.RangesOf(seq);
       subnets_.emplace(seq, std::move(subnet));
     }
-    if (scheduler_.in_flight() == 0) over_ = true;  // nothing left, and nothing to come
+    if (subnets_.empty()) over_ = true;  // nothing left, and nothing to come
   }
 
   void WakeReadyStages() {
@@ -164,32 +179,38 @@ class Pipeline {
 
   TrainingOutcome Outcome() const {
     const std::int64_t planned = Planned();
-    if (!failure_.empty()) return {RunStatus::kFailed, failure_, finished_};
+    if (!failure_.empty()) return {RunStatus::kFailed, failure_, finished_, versions_moved_};
     if (bad_loss_) {
       return {RunStatus::kFailed,
               fmt::format("the loss of subnet {} is {}", bad_loss_->first,
                           std::isnan(bad_loss_->second) ? "NaN" : "infinite"),
-              finished_};
+              finished_, versions_moved_};
     }
     if (finished_ < planned) {
       return {RunStatus::kInterrupted,
               fmt::format("stopped on request after {} of {} subnets", finished_, planned),
-              finished_};
+              finished_, versions_moved_};
     }
-    return {RunStatus::kComplete, "", finished_};
+    return {RunStatus::kComplete, "", finished_, versions_moved_};
   }
 
   Experiment& experiment_;
   const TrainingOptions& options_;
+  const Partition& partition_;
   InProcessTransport transport_;
+  std::mutex delayed_layers_;
   RunContext context_;
+
+  std::mutex reports_;         ///< taken without the mutex below
+  std::int64_t finished_ = 0;  ///< guarded by reports_
 
   std::mutex mutex_;
   Scheduler scheduler_;
   std::map<std::int64_t, SubnetRun> subnets_;  ///< in flight; nodes stay where they are
   std::vector<std::condition_variable> wake_;  ///< by stage
+  std::vector<Delivery> deliveries_;           ///< empty between two calls
   std::int64_t admitted_ = 0;
-  std::int64_t finished_ = 0;
+  std::int64_t versions_moved_ = 0;
   std::optional<std::pair<std::int64_t, float>> bad_loss_;  ///< lowest seq
   std::string failure_;
   bool over_ = false;
@@ -212,14 +233,17 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
         "leave --stages out, or use --policy causal");
   }
   RETURN_IF_ERROR(MakePolicy(options.policy));
-  RETURN_IF_ERROR(MakeEqualPartition(experiment.space, options.stages));
+  RETURN_IF_ERROR(MakePartition(options.partition, experiment.space, {}, options.stages));
   return {};
 }
 
 Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options) {
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(auto policy, MakePolicy(options.policy));
-  ASSIGN_OR_RETURN(auto partition, MakeEqualPartition(experiment.space, options.stages));
+  const CostTable costs =
+      options.costs ? *options.costs : AnalyticCosts(experiment.space, experiment.spec);
+  ASSIGN_OR_RETURN(auto partition,
+                   MakePartition(options.partition, experiment.space, costs, options.stages));
   return Pipeline(experiment, options, *partition, *policy).Run();
 }
 

@@ -12,6 +12,7 @@
 #include "recorder/observer.h"
 #include "schedule/task.h"
 #include "store/record.h"
+#include "supernet/costs.h"
 #include "trainer/experiment.h"
 #include "trainer/stage_probe.h"
 
@@ -24,6 +25,8 @@ struct TrainingOptions {
   std::int64_t stages = 1;
   std::int64_t in_flight = 4;
   std::int64_t threads_per_stage = 1;
+  std::string partition = "balanced";  ///< as MakePartition takes it
+  std::optional<CostTable> costs;      ///< to balance by; absent: AnalyticCosts
   /// Which subnets to train, ascending; absent: all of the stream. To get the bits of the whole
   /// stream, every subnet's causal predecessors must be among them (schedule/causal_cone.h).
   std::optional<std::vector<std::int64_t>> sequence;
@@ -32,15 +35,16 @@ struct TrainingOptions {
   bool stop_on_nan = true;
   Observer* observer = nullptr;             ///< null: nothing is digested
   const std::atomic<bool>* stop = nullptr;  ///< once true, no further subnet is admitted
-  /// Subnets finished so far and the newest one's loss; always from the same thread.
+  /// Subnets finished so far and the newest one's loss; one call at a time.
   std::function<void(std::int64_t finished, float loss)> on_progress;
   StageProbe* probe = nullptr;  ///< null: nobody looks into the stages
 };
 
 struct TrainingOutcome {
   RunStatus status = RunStatus::kComplete;
-  std::string detail;        ///< why it stopped early
-  std::int64_t subnets = 0;  ///< finished
+  std::string detail;               ///< why it stopped early
+  std::int64_t subnets = 0;         ///< finished
+  std::int64_t versions_moved = 0;  ///< layers handed from one stage to another
 };
 
 /// Whether the experiment can be trained under these options; kUsage where not.
