@@ -2,8 +2,12 @@
 // real recorder and compared by content, with random delays between tasks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <random>
+#include <set>
+#include <utility>
 
 #include "tests/trainer/small_run.h"
 #include "trainer/stage_probe.h"
@@ -128,6 +132,94 @@ TEST(FrozenTest, FrozenStemAndHeadAreEqualAndNeverWritten) {
   const auto after = DescribeLayers(experiment);
   EXPECT_EQ(after.front(), before.front());
   EXPECT_EQ(after.back(), before.back());
+}
+
+TEST(PartitionEqualityTest, NoPartitionChangesABit) {
+  Spec spec = SmallSpec();
+  spec.training.microbatches = 2;
+  const std::string reference = RecordedContent(spec, SequentialOptions());
+  const std::pair<std::int64_t, const char*> cases[] = {
+      {2, "equal"}, {2, "balanced"}, {3, "balanced"}, {5, "balanced"}, {3, "1,6,1"}, {3, "4,1,3"}};
+  for (const auto& [stages, partition] : cases) {
+    TrainingOptions options;
+    options.stages = stages;
+    options.partition = partition;
+    RandomDelays delays(static_cast<std::uint32_t>(stages));
+    options.probe = &delays;
+    EXPECT_EQ(RecordedContent(spec, options), reference)
+        << stages << " stages, partition " << partition;
+  }
+}
+
+TEST(PartitionEqualityTest, TheBalancedPartitionDoesMoveLayers) {
+  Experiment experiment = MakeExperiment(SmallSpec());
+  TrainingOptions options;
+  options.stages = 3;
+  TrainingOutcome outcome;
+  const auto rows = TrainedRows(experiment, options, &outcome);
+  EXPECT_GT(outcome.versions_moved, 0);
+  std::map<std::int32_t, std::set<std::int32_t>> stages_of_layers;
+  for (const SubnetRow& row : rows) {
+    for (const AccessRow& access : row.accesses) {
+      stages_of_layers[access.layer].insert(access.stage);
+    }
+  }
+  EXPECT_TRUE(std::any_of(stages_of_layers.begin(), stages_of_layers.end(),
+                          [](const auto& entry) { return entry.second.size() > 1; }));
+}
+
+/// The stem (with batch norm) and the head delayed by one number, a block in the middle by another.
+Spec DelayedSpec(std::int64_t ends, std::int64_t middle) {
+  Spec spec = SmallSpec();
+  spec.training.subnets = 24;
+  spec.training.microbatches = 2;
+  spec.supernet.stem.delay = ends;
+  spec.supernet.head.delay = ends;
+  spec.supernet.blocks[2].delay = middle;
+  return spec;
+}
+
+TEST(DelayTest, EveryLayoutLeavesTheSequentialRecord) {
+  for (const auto& [ends, middle] : {std::pair{1, 0}, {4, 2}, {0, 3}, {100, 1}}) {
+    const Spec spec = DelayedSpec(ends, middle);
+    const std::string reference = RecordedContent(spec, SequentialOptions());
+    for (const std::int64_t stages : {1, 2, 4, 8}) {
+      TrainingOptions options;
+      options.stages = stages;
+      options.in_flight = 3 * stages;
+      RandomDelays delays(static_cast<std::uint32_t>(stages));
+      options.probe = &delays;
+      EXPECT_EQ(RecordedContent(spec, options), reference)
+          << "delays " << ends << " and " << middle << ", " << stages << " stages";
+    }
+  }
+}
+
+TEST(DelayTest, ReadsLagBehindUpdatesByTheDelay) {
+  Experiment experiment = MakeExperiment(DelayedSpec(/*ends=*/4, /*middle=*/0));
+  TrainingOptions options;
+  options.stages = 2;
+  options.in_flight = 8;
+  for (const SubnetRow& row : TrainedRows(experiment, options)) {
+    for (const AccessRow& access : {row.accesses.front(), row.accesses.back()}) {
+      EXPECT_EQ(access.read_seq, std::max<std::int64_t>(row.seq - 5, -1)) << "subnet " << row.seq;
+      EXPECT_EQ(access.base_seq, row.seq - 1) << "subnet " << row.seq;
+    }
+  }
+}
+
+TEST(DelayTest, ADelayIsPartOfWhatIsComputed) {
+  EXPECT_NE(RecordedContent(DelayedSpec(4, 0), SequentialOptions()),
+            RecordedContent(DelayedSpec(3, 0), SequentialOptions()));
+}
+
+TEST(DelayTest, OnlyVersionsThatMayStillBeReadAreKept) {
+  Experiment experiment = MakeExperiment(DelayedSpec(/*ends=*/4, /*middle=*/2));
+  TrainedRows(experiment, SequentialOptions());
+  for (const Layer& layer : experiment.space.layers()) {
+    EXPECT_LE(std::ssize(experiment.layers[layer.id].earlier), layer.delay) << layer.name;
+  }
+  EXPECT_EQ(experiment.layers.front().earlier.size(), 4u);
 }
 
 }  // namespace

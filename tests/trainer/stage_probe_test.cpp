@@ -90,7 +90,7 @@ TEST(StageProbeTest, SeesEveryStepOfEverySubnet) {
   Experiment experiment = MakeExperiment(ProbedSpec());
   for (const SubnetRow& row : TrainedRows(experiment, FullOnStages(3, &probe))) {
     EXPECT_EQ(probe.Count("samples", row.seq, 12), 1);
-    for (int stage = 0; stage < 3; ++stage) EXPECT_EQ(probe.Count("task", row.seq, stage), 6);
+    for (int stage = 0; stage < 3; ++stage) EXPECT_EQ(probe.Count("task", row.seq, stage), 7);
     for (int position = 0; position < experiment.space.positions(); ++position) {
       const int layer = experiment.space.LayerAt(position, row.choices).id;
       EXPECT_EQ(probe.Count("read", row.seq, layer), 1);
