@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/layout_options.h"
 #include "replay/explain.h"
 #include "replay/reexecute.h"
 #include "store/record.h"
@@ -23,8 +24,7 @@ struct TrainRequest {
   std::filesystem::path spec;
   std::filesystem::path output;  ///< empty with record_level "off"
   bool force = false;            ///< overwrite an existing output
-  std::int64_t stages = 1;
-  std::int64_t in_flight = 4;
+  LayoutOptions layout;
   std::int64_t threads_per_stage = 1;
   std::string device = "cpu";
   std::string policy = "causal";

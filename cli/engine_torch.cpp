@@ -17,6 +17,7 @@
 #include "cli/stop_signals.h"
 #include "cli/version.h"
 #include "recorder/recorder.h"
+#include "supernet/costs.h"
 #include "trainer/environment.h"
 #include "trainer/evaluation.h"
 #include "trainer/experiment.h"
@@ -67,8 +68,9 @@ RunInfo DescribeRun(const TrainRequest& request, const Experiment& experiment) {
   run.policy = request.policy;
   run.record_level = ToString(experiment.spec.record_level);
   run.device = experiment.device.str();
-  run.stages = request.stages;
-  run.in_flight = request.in_flight;
+  run.stages = request.layout.stages;
+  run.in_flight = request.layout.in_flight;
+  run.partition = request.layout.partition;
   run.subnets_planned = experiment.spec.training.subnets;
   run.dataset_digest = experiment.dataset->digest();
   run.started_utc = UtcNow();
@@ -87,13 +89,18 @@ Result<std::unique_ptr<Recorder>> StartRecorder(const TrainRequest& request,
   return Recorder::Start(std::move(writer));
 }
 
-TrainingOptions Layout(const TrainRequest& request, const Spec& spec) {
+Result<TrainingOptions> OptionsOf(const TrainRequest& request, const Experiment& experiment) {
   TrainingOptions options;
-  options.stages = request.stages;
-  options.in_flight = request.in_flight;
+  options.stages = request.layout.stages;
+  options.in_flight = request.layout.in_flight;
+  options.partition = request.layout.partition;
+  if (request.layout.costs) {
+    ASSIGN_OR_RETURN(options.costs,
+                     ReadCosts(*request.layout.costs, experiment.space, experiment.spec));
+  }
   options.threads_per_stage = request.threads_per_stage;
   options.policy = request.policy;
-  options.record_level = spec.record_level;
+  options.record_level = experiment.spec.record_level;
   options.stop_on_nan = request.stop_on_nan;
   return options;
 }
@@ -120,7 +127,7 @@ std::string DescribeOutcome(const TrainRequest& request, const TrainingOutcome& 
       fmt::format("trained {} in {:.1f} s ({:.1f} subnets/s) on {}, {} schedule\n",
                   FormatCount(outcome.subnets, "subnet", "subnets"), summary.seconds,
                   static_cast<double>(outcome.subnets) / std::max(summary.seconds, 1e-9),
-                  FormatCount(request.stages, "stage", "stages"), request.policy);
+                  FormatCount(request.layout.stages, "stage", "stages"), request.policy);
   if (!summary.last_losses.empty()) {
     const float sum = std::accumulate(summary.last_losses.begin(), summary.last_losses.end(), 0.0f);
     const auto count = static_cast<std::int64_t>(summary.last_losses.size());
@@ -195,7 +202,7 @@ Status TrainAndRecord(const TrainRequest& request) {
   ASSIGN_OR_RETURN(const at::Device device, ParseDevice(request.device));
   ASSIGN_OR_RETURN(Experiment experiment,
                    PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, device));
-  TrainingOptions options = Layout(request, spec);
+  ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(request, experiment));
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(InjectedFault fault, InjectedFault::Plan(request, experiment));
   options.probe = fault.probe();

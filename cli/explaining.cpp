@@ -45,6 +45,7 @@ Result<ExplainSide> RecordedSide(const RecordReader& reader, std::int64_t seq,
   ASSIGN_OR_RETURN(side.options.fault, RecordedFault(environment));
   side.options.stages = side.run.stages;
   side.options.in_flight = side.run.in_flight;
+  side.options.partition = side.run.partition;
   side.options.policy = side.run.policy;
   ASSIGN_OR_RETURN(side.options.subnets, SubnetsFor(reader, side.run, seq));
   ASSIGN_OR_RETURN(const auto subnet, reader.Subnet(seq, ReadOptions{}));
@@ -58,6 +59,7 @@ ExplainSide SequentialSide(const ExplainSide& recorded) {
   ExplainSide side = recorded;
   side.options.fault.reset();
   side.options.stages = side.options.in_flight = 1;
+  side.options.partition = "equal";
   side.options.policy = "sequential";
   return side;
 }

@@ -5,19 +5,32 @@
 
 namespace verbatim {
 
-void AddLayoutOptions(CLI::App& command, std::int64_t& stages, std::int64_t& in_flight) {
+void AddLayoutOptions(CLI::App& command, LayoutOptions& layout) {
   command
-      .add_option("--stages", stages,
+      .add_option("--stages", layout.stages,
                   "Pipeline stages: workers that each run a range of blocks. Example: --stages 4")
       ->type_name("S")
       ->check(WholeNumber(1, kMaxLayers))
       ->capture_default_str();
   command
-      .add_option("--in-flight", in_flight,
+      .add_option("--in-flight", layout.in_flight,
                   "Most subnets under way at once. Example: --in-flight 8")
       ->type_name("N")
       ->check(WholeNumber(1, kMaxSubnets))
       ->capture_default_str();
+  command
+      .add_option("--partition", layout.partition,
+                  "Which positions (stem, blocks, head) a stage runs: equal numbers, balanced by "
+                  "cost for each subnet, or how many of them each stage. Example: --partition "
+                  "6,6,5")
+      ->type_name("PARTITION")
+      ->capture_default_str();
+  command
+      .add_option("--costs", layout.costs,
+                  "Balances by this cost file of \"verbatim profile\" instead of by counted "
+                  "operations. Example: --costs costs.json")
+      ->type_name("FILE")
+      ->check(NamedPath());
 }
 
 }  // namespace verbatim

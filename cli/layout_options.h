@@ -1,12 +1,25 @@
-// `--stages S` and `--in-flight N`, as every command that executes subnets has them.
+// The layout of a run, as every command that executes subnets takes it: `--stages`, `--in-flight`,
+// `--partition`, `--costs`.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
 
 namespace verbatim {
 
-/// Both hold their defaults and must outlive the parsing.
-void AddLayoutOptions(CLI::App& command, std::int64_t& stages, std::int64_t& in_flight);
+struct LayoutOptions {
+  std::int64_t stages = 1;
+  std::int64_t in_flight = 4;
+  std::string partition = "balanced";          ///< as MakePartition takes it
+  std::optional<std::filesystem::path> costs;  ///< a cost file to balance by
+
+  bool is_sequential_reference() const { return stages == 1 && in_flight == 1; }
+};
+
+/// `layout` holds the defaults and must outlive the parsing.
+void AddLayoutOptions(CLI::App& command, LayoutOptions& layout);
 
 }  // namespace verbatim

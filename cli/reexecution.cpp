@@ -22,8 +22,8 @@ Coverage CoverageOf(const ReplayPlan& plan, const ReexecutionRequest& request) {
   coverage.selected = std::ssize(plan.selected);
   coverage.executed = std::ssize(plan.subnets);
   coverage.description = plan.description;
-  coverage.stages = request.stages;
-  coverage.in_flight = request.in_flight;
+  coverage.stages = request.layout.stages;
+  coverage.in_flight = request.layout.in_flight;
   if (request.selection.draw && !plan.is_whole()) {
     coverage.detectable_share = DetectableShare(plan.recorded, coverage.selected);
   }
@@ -36,10 +36,11 @@ RunInfo DescribeReplay(const RunInfo& run, const ReexecutionRequest& request,
   RunInfo replay = run;
   replay.tool_version = ToolVersion();
   replay.command_line = invocation.command_line;
-  replay.policy = request.stages == 1 && request.in_flight == 1 ? "sequential" : "causal";
+  replay.policy = request.layout.is_sequential_reference() ? "sequential" : "causal";
   if (!request.record_level.empty()) replay.record_level = request.record_level;
-  replay.stages = request.stages;
-  replay.in_flight = request.in_flight;
+  replay.stages = request.layout.stages;
+  replay.in_flight = request.layout.in_flight;
+  replay.partition = request.layout.partition;
   replay.started_utc = UtcNow();
   return replay;
 }
@@ -88,8 +89,10 @@ Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest&
   ReexecuteOptions options;
   options.data_folder = request.data;
   ASSIGN_OR_RETURN(options.threads_per_stage, RecordedThreads(environment));
-  options.stages = request.stages;
-  options.in_flight = request.in_flight;
+  options.stages = request.layout.stages;
+  options.in_flight = request.layout.in_flight;
+  options.partition = request.layout.partition;
+  options.cost_file = request.layout.costs;
   options.record_level = request.record_level;
   options.subnets = plan.subnets;
   options.evaluate =

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/layout_options.h"
 #include "replay/plan.h"
 #include "store/reader.h"
 #include "supernet/spec.h"
@@ -19,8 +20,7 @@ struct ReexecutionRequest {
   std::filesystem::path record;  ///< as typed
   std::optional<std::filesystem::path> data;
   ReplaySelection selection;
-  std::int64_t stages = 1;
-  std::int64_t in_flight = 1;
+  LayoutOptions layout{.in_flight = 1};
   std::string record_level;      ///< empty: the record's
   std::filesystem::path output;  ///< a record of the re-execution; empty: none
   bool force = false;            ///< overwrite `output`

@@ -149,7 +149,7 @@ void AddRecordOptions(CLI::App& command, ReexecutionRequest& request) {
 
 void AddReplayCommand(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<ReplayOptions>();
-  options->request.in_flight = 4;
+  options->request.layout.in_flight = 4;
   options->request.announce = true;
   CLI::App* command =
       app.add_subcommand("replay", "Executes a recorded run again and compares as it goes");
@@ -158,7 +158,7 @@ void AddReplayCommand(CLI::App& app, Invocation& invocation) {
       ->required()
       ->type_name("RUN.db");
   AddSelectionOptions(*command, *options);
-  AddLayoutOptions(*command, options->request.stages, options->request.in_flight);
+  AddLayoutOptions(*command, options->request.layout);
   AddRecordOptions(*command, options->request);
   command->add_flag("--keep-going", options->request.keep_going,
                     "Goes on after the first difference and tells all origins from what they "

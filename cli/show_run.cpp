@@ -119,9 +119,9 @@ std::string AccuracyText(const Accuracies& accuracies) {
 }
 
 std::string LayoutText(const RunInfo& run) {
-  return fmt::format("{} on {}, policy {}, at most {} in flight",
+  return fmt::format("{} on {}, policy {}, partition {}, at most {} in flight",
                      FormatCount(run.stages, "stage", "stages"), run.device, run.policy,
-                     FormatCount(run.in_flight, "subnet", "subnets"));
+                     run.partition, FormatCount(run.in_flight, "subnet", "subnets"));
 }
 
 std::string RenderText(const RunSummary& summary) {
@@ -188,6 +188,7 @@ std::string RenderJson(const RunSummary& summary) {
   json["command_line"] = run.command_line;
   json["stages"] = run.stages;
   json["in_flight"] = run.in_flight;
+  json["partition"] = run.partition;
   json["device"] = run.device;
   json["policy"] = run.policy;
   json["record_level"] = run.record_level;

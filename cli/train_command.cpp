@@ -27,6 +27,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  verbatim train digits.json -o run.db\n"
     "  verbatim train digits.json -o run.db --stages 4 --in-flight 8\n"
+    "  verbatim train digits.json -o run.db --stages 2 --costs costs.json\n"
     "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
     "  verbatim train digits.json --record off --subnets 20\n"
     "  verbatim train digits.json -o faulty.db --inject stale-read@12";
@@ -89,7 +90,7 @@ Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
 }
 
 void AddExecutionOptions(CLI::App& command, TrainRequest& request) {
-  AddLayoutOptions(command, request.stages, request.in_flight);
+  AddLayoutOptions(command, request.layout);
   command
       .add_option("--threads-per-stage", request.threads_per_stage,
                   "Threads that one stage computes with; part of the numeric environment. "

@@ -60,10 +60,16 @@ class InOrder {
   bool goes_on_ = true;
 };
 
-TrainingOptions Layout(const ReexecuteOptions& options, RecordLevel level) {
+Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel level,
+                               const Experiment& experiment) {
   TrainingOptions training;
   training.stages = options.stages;
   training.in_flight = options.in_flight;
+  training.partition = options.partition;
+  if (options.cost_file) {
+    ASSIGN_OR_RETURN(training.costs,
+                     ReadCosts(*options.cost_file, experiment.space, experiment.spec));
+  }
   training.threads_per_stage = options.threads_per_stage;
   const bool is_reference = options.stages == 1 && options.in_flight == 1;
   training.policy = is_reference ? "sequential" : "causal";
@@ -79,7 +85,7 @@ Status TrainIntoSink(Experiment& experiment, const ReexecuteOptions& options,
   std::atomic<bool> stop = false;
   InOrder in_order(options.subnets, sink);
   const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
-  // Stage 0 alone finishes subnets: one thread at a time.
+  // Subnets are reported finished one at a time.
   SubnetAssembler assembler([&](SubnetRow&& row) -> Status {
     if (!in_order.Add(std::move(row)) || is_stopped()) stop = true;
     return {};
@@ -134,7 +140,7 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionS
   if (!sink.OnEnvironment(DescribeEnvironment(device, options.threads_per_stage))) return {};
   auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, device);
   if (!experiment) return WithDataset(std::move(experiment).error(), run);
-  TrainingOptions training = Layout(options, level);
+  ASSIGN_OR_RETURN(TrainingOptions training, Layout(options, level, *experiment));
   RETURN_IF_ERROR(CheckTraining(*experiment, training));
   ASSIGN_OR_RETURN(const auto injection, InjectionOf(*experiment, options, training.policy));
   std::optional<ProbePair> both;

@@ -39,6 +39,8 @@ struct ReexecuteOptions {
   /// The layout. One stage with one subnet in flight is the sequential reference.
   std::int64_t stages = 1;
   std::int64_t in_flight = 1;
+  std::string partition = "balanced";              ///< as MakePartition takes it
+  std::optional<std::filesystem::path> cost_file;  ///< to balance by; absent: counted operations
   /// Empty: "sequential" on that layout, "causal" on any other.
   std::string policy;
   /// What is digested: "losses", "weights", "full"; empty: the record's level.

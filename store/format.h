@@ -8,9 +8,9 @@ namespace verbatim {
 /// SQLite's application_id: "VBTM".
 inline constexpr std::int32_t kApplicationId = 0x5642544D;
 /// SQLite's user_version: the schema that this program writes.
-inline constexpr std::int32_t kSchemaVersion = 2;
+inline constexpr std::int32_t kSchemaVersion = 3;
 /// The oldest schema that it reads.
-inline constexpr std::int32_t kOldestReadableSchema = 2;
+inline constexpr std::int32_t kOldestReadableSchema = 3;
 
 /// Key of table `accesses`: seq * kAccessKeyLayers + layer.
 inline constexpr int kAccessLayerBits = 20;

@@ -34,6 +34,7 @@ RunInfo ReadRun(RowReader& row) {
   run.device = row.Text();
   run.stages = row.Int(1, kInt64Max);
   run.in_flight = row.Int(1, kInt64Max);
+  run.partition = row.Text();
   run.subnets_planned = row.Int(0, kInt64Max);
   run.dataset_digest = row.Blob16();
   run.started_utc = row.Text();
@@ -133,8 +134,8 @@ Result<RunInfo> SqliteReader::Run() const {
       std::vector<RunInfo> rows,
       ReadAll("run",
               "SELECT id, tool_version, spec_json, spec_folder, command_line, policy,"
-              " record_level, device, stages, in_flight, subnets_planned, dataset_digest,"
-              " started_utc, ended_utc, status, status_detail FROM run",
+              " record_level, device, stages, in_flight, partition, subnets_planned,"
+              " dataset_digest, started_utc, ended_utc, status, status_detail FROM run",
               ReadRun));
   if (rows.size() == 1) return std::move(rows[0]);
   return Damaged(path_, fmt::format("table run has {} rows, not one", rows.size()));

@@ -31,7 +31,8 @@ struct RunInfo {
   std::string record_level;  ///< "losses", "weights", "full"
   std::string device;        ///< "cpu", "cuda", "cuda:1"
   std::int64_t stages = 1;
-  std::int64_t in_flight = 1;  ///< most subnets in flight
+  std::int64_t in_flight = 1;       ///< most subnets in flight
+  std::string partition = "equal";  ///< "equal", "balanced", "6,6,5" (schedule/partition.h)
   std::int64_t subnets_planned = 0;
   Digest dataset_digest;    ///< of the raw data set (docs/format.md)
   std::string started_utc;  ///< ISO 8601, "2026-01-31T12:00:00Z"
@@ -64,7 +65,7 @@ struct AccessRow {
   /// Observed version: the seq whose update wrote what the forward pass read; -1: initial weights.
   std::int64_t read_seq = -1;
   /// Observed version that this subnet's own update was applied to. Equal to read_seq in every
-  /// causal run.
+  /// causal run where the layer has no delay.
   std::int64_t base_seq = -1;
   std::int32_t stage = 0;                 ///< not content: where it ran
   std::optional<Digest> weights;          ///< parameters and buffers after the update

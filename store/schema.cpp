@@ -21,6 +21,7 @@ CREATE TABLE run (
   device TEXT NOT NULL,
   stages INTEGER NOT NULL,
   in_flight INTEGER NOT NULL,
+  partition TEXT NOT NULL,
   subnets_planned INTEGER NOT NULL,
   dataset_digest BLOB NOT NULL CHECK (length(dataset_digest) = 16),
   started_utc TEXT NOT NULL,

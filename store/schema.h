@@ -1,4 +1,4 @@
-// The SQL of schema version 2 (docs/format.md, "Tables").
+// The SQL of schema version 3 (docs/format.md, "Tables").
 #pragma once
 
 #include <array>

@@ -59,8 +59,8 @@ class Row {
 };
 
 void InsertRun(SQLite::Database& database, const RunInfo& run) {
-  SQLite::Statement insert(database,
-                           "INSERT INTO run VALUES (1,?,?,?,?,?,?,?,?,?,?,?,?,NULL,'running','')");
+  SQLite::Statement insert(
+      database, "INSERT INTO run VALUES (1,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,'running','')");
   Row(insert)
       .Text(run.tool_version)
       .Text(run.spec_json)
@@ -71,6 +71,7 @@ void InsertRun(SQLite::Database& database, const RunInfo& run) {
       .Text(run.device)
       .Int(run.stages)
       .Int(run.in_flight)
+      .Text(run.partition)
       .Int(run.subnets_planned)
       .Blob(run.dataset_digest)
       .Text(run.started_utc)

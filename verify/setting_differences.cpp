@@ -58,6 +58,7 @@ std::vector<SettingDifference> LayoutDifferences(const RunInfo& a, const RunInfo
   };
   compare("stages", a.stages, b.stages);
   compare("in_flight", a.in_flight, b.in_flight);
+  compare("partition", a.partition, b.partition);
   compare("policy", a.policy, b.policy);
   compare("device", a.device, b.device);
   compare("record_level", a.record_level, b.record_level);

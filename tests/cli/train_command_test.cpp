@@ -44,8 +44,8 @@ TEST_F(TrainCommand, PassesEveryOption) {
   const TrainRequest& request = engine_.train_request;
   EXPECT_EQ(request.spec, spec_);
   EXPECT_EQ(request.output, Path("my run.db"));
-  EXPECT_EQ(request.stages, 3);
-  EXPECT_EQ(request.in_flight, 5);
+  EXPECT_EQ(request.layout.stages, 3);
+  EXPECT_EQ(request.layout.in_flight, 5);
   EXPECT_EQ(request.threads_per_stage, 2);
   EXPECT_EQ(request.device, "cuda:1");
   EXPECT_EQ(request.policy, "asynchronous");
@@ -63,7 +63,7 @@ TEST_F(TrainCommand, PassesEveryOption) {
 TEST_F(TrainCommand, HasDefaults) {
   ASSERT_EQ(Run({"train", spec_, "-o", Path("run.db")}).exit_code, 0);
   const TrainRequest& request = engine_.train_request;
-  EXPECT_EQ(request.stages, 1);
+  EXPECT_EQ(request.layout.stages, 1);
   EXPECT_EQ(request.policy, "causal");
   EXPECT_EQ(request.record_level, "");
   EXPECT_FALSE(request.subnets.has_value());

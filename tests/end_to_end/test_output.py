@@ -22,7 +22,7 @@ CHECK_FIELDS = {"name", "outcome", "detail", "problems", "problem_count"}
 DIFFERENCE_FIELDS = {"class", "subnet", "layer", "layer_name", "phase", "what", "recorded",
                      "expected", "cause", "next_command"}
 SHOW_FIELDS = {"record", "name", "status", "status_detail", "started_utc", "ended_utc",
-               "command_line", "stages", "in_flight", "device", "policy", "record_level",
+               "command_line", "stages", "in_flight", "partition", "device", "policy", "record_level",
                "subnets_planned", "subnets", "accesses", "layers", "versioned_layers", "loss",
                "accuracy", "dataset_digest", "content_digest", "tool_version", "environment"}
 SUBNET_FIELDS = {"record", "subnet", "loss", "choices", "choice_names", "samples", "batch_digest",

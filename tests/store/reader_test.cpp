@@ -88,15 +88,15 @@ TEST_F(ReaderTest, RefusesWhatIsNoRecord) {
 
 TEST_F(ReaderTest, RefusesOtherVersions) {
   WriteSample(path_, {});
-  Tamper(path_, "PRAGMA user_version = 3");
+  Tamper(path_, "PRAGMA user_version = 4");
   const Error newer = OpenError(path_);
   EXPECT_EQ(newer.kind, ErrorKind::kBadInput);
-  EXPECT_THAT(newer.message, HasSubstr("format version 3; this program reads version 2"));
+  EXPECT_THAT(newer.message, HasSubstr("format version 4; this program reads version 3"));
   EXPECT_THAT(newer.hint, HasSubstr("newer"));
-  Tamper(path_, "PRAGMA user_version = 1");
+  Tamper(path_, "PRAGMA user_version = 2");
   const Error older = OpenError(path_);
   EXPECT_EQ(older.kind, ErrorKind::kBadInput);
-  EXPECT_THAT(older.message, HasSubstr("format version 1; this program reads version 2"));
+  EXPECT_THAT(older.message, HasSubstr("format version 2; this program reads version 3"));
   EXPECT_THAT(older.hint, HasSubstr("the verbatim that wrote it"));
   EXPECT_THAT(older.hint, HasSubstr("train its spec again"));
 }
@@ -216,8 +216,8 @@ TEST_F(ReaderTest, DamagedHeadRowsAreNamed) {
   } cases[] = {
       {"DELETE FROM run", "table run has 0 rows"},
       {"INSERT INTO run SELECT 2, tool_version, spec_json, spec_folder, command_line, policy,"
-       " record_level, device, stages, in_flight, subnets_planned, dataset_digest, started_utc,"
-       " ended_utc, status, status_detail FROM run",
+       " record_level, device, stages, in_flight, partition, subnets_planned, dataset_digest,"
+       " started_utc, ended_utc, status, status_detail FROM run",
        "table run, row id 2"},
       {"UPDATE run SET status = 'lost'", "column status is 'lost'"},
       {"UPDATE run SET stages = 0", "column stages is 0"},

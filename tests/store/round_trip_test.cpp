@@ -82,6 +82,7 @@ TEST_F(RoundTripTest, HeadRows) {
   EXPECT_EQ(run->device, expected.device);
   EXPECT_EQ(run->stages, expected.stages);
   EXPECT_EQ(run->in_flight, expected.in_flight);
+  EXPECT_EQ(run->partition, expected.partition);
   EXPECT_EQ(run->subnets_planned, expected.subnets_planned);
   EXPECT_EQ(run->dataset_digest, expected.dataset_digest);
   EXPECT_EQ(run->started_utc, expected.started_utc);
@@ -253,7 +254,7 @@ TEST_F(RoundTripTest, OtherViews) {
 TEST_F(RoundTripTest, FileIsMarkedAndReferencesAreDeclared) {
   WriteSample(path_, SampleSubnets(1));
   EXPECT_THAT(Query("PRAGMA application_id"), ElementsAre("1447187533"));
-  EXPECT_THAT(Query("PRAGMA user_version"), ElementsAre("2"));
+  EXPECT_THAT(Query("PRAGMA user_version"), ElementsAre("3"));
   EXPECT_THAT(Query("PRAGMA journal_mode"), ElementsAre("delete"));
   EXPECT_THAT(Query("SELECT \"table\" FROM pragma_foreign_key_list('accesses') ORDER BY 1"),
               ElementsAre("layers", "subnets"));

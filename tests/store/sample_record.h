@@ -47,6 +47,7 @@ inline RunInfo SampleRun() {
   run.device = "cuda:1";
   run.stages = 3;
   run.in_flight = 5;
+  run.partition = "1,2";
   run.subnets_planned = 7;
   run.dataset_digest = SampleDigest(100);
   run.started_utc = "2026-01-31T12:00:00Z";

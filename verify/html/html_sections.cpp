@@ -72,6 +72,7 @@ std::string SettingRows(const Verdict& verdict, const ReportData& data) {
   row("policy", [](const RunInfo& r) { return r.policy; });
   row("stages", [](const RunInfo& r) { return FormatCount(r.stages); });
   row("most subnets in flight", [](const RunInfo& r) { return FormatCount(r.in_flight); });
+  row("partition", [](const RunInfo& r) { return r.partition; });
   row("device", [](const RunInfo& r) { return r.device; });
   row("level", [](const RunInfo& r) { return r.record_level; });
   row("recorded by", [](const RunInfo& r) { return "verbatim " + r.tool_version; });
