@@ -20,6 +20,7 @@ enum class RandomPurpose : std::uint8_t {
   kCalibrationBatch = 7,  ///< a = batch, c = index of the evaluated subnet
   kReexecutionDraw = 8,   ///< a = b = c = 0: which subnets a verification executes again
   kFault = 9,             ///< a = what is drawn, b = kind of fault, c = seq (0 for the seq's draw)
+  kFairRound = 10,        ///< a = 0, b = block, c = round
 };
 
 /// Names one stream of up to 2^34 words. Distinct names never share a word.

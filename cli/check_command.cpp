@@ -55,7 +55,21 @@ Result<bool> CheckAgainstData(const Spec& spec, const std::filesystem::path& fol
 
 std::string SamplerText(const SamplerSpec& sampler) {
   const std::string kind(NameOf(kSamplerNames, sampler.kind));
-  return sampler.file.empty() ? kind : fmt::format("{} from {}", kind, sampler.file);
+  switch (sampler.kind) {
+    case SamplerKind::kUniform:
+      return kind;
+    case SamplerKind::kList:
+      return fmt::format("{} from {}", kind, sampler.file);
+    case SamplerKind::kFair:
+      return sampler.reuse_distance
+                 ? fmt::format("{}, uses of a layer {} subnets apart or more", kind,
+                               *sampler.reuse_distance)
+                 : fmt::format("{}, uses of a layer half a round apart or more", kind);
+    case SamplerKind::kReorder:
+      return fmt::format("{} in a window of {}: {}", kind, sampler.window,
+                         SamplerText(sampler.of.at(0)));
+  }
+  VERBATIM_CHECK(false, "sampler {}", kind);
 }
 
 std::string Describe(const Spec& spec) {
@@ -91,7 +105,7 @@ struct CheckOptions {
 Result<int> CheckSpec(const CheckOptions& options) {
   ASSIGN_OR_RETURN(const Spec spec, ReadSpec(options.spec));
   const std::filesystem::path spec_folder = options.spec.parent_path();
-  if (spec.sampler.kind == SamplerKind::kList) {
+  if (!spec.sampler.ListFile().empty()) {
     RETURN_IF_ERROR(ReadListedChoices(spec, spec_folder));
   }
   const std::filesystem::path folder = options.data.value_or(DataFolderOf(spec, spec_folder));

@@ -177,7 +177,7 @@ Result<std::vector<std::uint16_t>> ReadListedChoices(const Spec& spec,
     candidates.insert(candidates.end(), static_cast<std::size_t>(block.repeat),
                       static_cast<std::uint32_t>(block.candidates.size()));
   }
-  const std::filesystem::path path = spec_folder / spec.sampler.file;
+  const std::filesystem::path path = spec_folder / spec.sampler.ListFile();
   ASSIGN_OR_RETURN(const std::string text,
                    ReadTextFile(path, "the list of subnets",
                                 "check sampler.file; it is relative to the spec's folder"));

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "supernet/sampler.h"
 #include "supernet/spec.h"
-#include "supernet/stream.h"
 
 namespace verbatim {
 
@@ -22,8 +22,9 @@ Result<std::vector<std::uint16_t>> ReadChoices(std::string_view text, const std:
                                                const std::vector<std::uint32_t>& candidates,
                                                std::int64_t entries);
 
-/// Reads the choices of the file that `spec`, whose sampler is `list`, names relative to
-/// `spec_folder`, one entry per subnet of its training. BadInput as ReadChoices and ReadTextFile.
+/// Reads the choices of the file that `spec`, whose sampler is `list` or reorders one, names
+/// relative to `spec_folder`, one entry per subnet of its training. BadInput as ReadChoices and
+/// ReadTextFile.
 Result<std::vector<std::uint16_t>> ReadListedChoices(const Spec& spec,
                                                      const std::filesystem::path& spec_folder);
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,11 +75,21 @@ struct SupernetSpec {
   BlockSpec head;  ///< exactly one candidate, a classifier
 };
 
-enum class SamplerKind { kUniform, kList };
+enum class SamplerKind { kUniform, kList, kFair, kReorder };
 
+/// Fields that its kind does not have keep their defaults.
 struct SamplerSpec {
   SamplerKind kind = SamplerKind::kUniform;
   std::string file;  ///< kList: as written; relative to the spec file's folder
+  /// kFair: a candidate's uses are at least so many subnets apart, in blocks with that many
+  /// candidates. Absent: half of each block's candidates.
+  std::optional<std::int64_t> reuse_distance;
+  std::vector<SamplerSpec> of;   ///< kReorder: one of another kind
+  std::int64_t window = 128;     ///< kReorder: draws to choose from
+  std::int64_t neighbours = 16;  ///< kReorder: subnets before, with which little is shared
+
+  /// The file of kList, also within kReorder; else empty.
+  const std::string& ListFile() const { return of.empty() ? file : of[0].file; }
 };
 
 enum class OptimizerKind { kSgd, kAdam, kAdamW };

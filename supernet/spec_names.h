@@ -31,8 +31,10 @@ inline constexpr NameTable<OperatorKind, 9> kOperatorNames{
      {"classifier", OperatorKind::kClassifier}}};
 inline constexpr NameTable<Activation, 2> kActivationNames{
     {{"none", Activation::kNone}, {"relu", Activation::kRelu}}};
-inline constexpr NameTable<SamplerKind, 2> kSamplerNames{
-    {{"uniform", SamplerKind::kUniform}, {"list", SamplerKind::kList}}};
+inline constexpr NameTable<SamplerKind, 4> kSamplerNames{{{"uniform", SamplerKind::kUniform},
+                                                          {"list", SamplerKind::kList},
+                                                          {"fair", SamplerKind::kFair},
+                                                          {"reorder", SamplerKind::kReorder}}};
 inline constexpr NameTable<OptimizerKind, 3> kOptimizerNames{{{"sgd", OptimizerKind::kSgd},
                                                               {"adam", OptimizerKind::kAdam},
                                                               {"adamw", OptimizerKind::kAdamW}}};

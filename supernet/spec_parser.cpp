@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "supernet/object_reader.h"
 #include "supernet/spec.h"
@@ -191,15 +192,66 @@ void ReadData(const JsonNode& node, ReadErrors* errors, DataSpec* data) {
   ReadPerChannel(object, "std", errors, &data->std);
 }
 
-void ReadSampler(const JsonNode& node, ReadErrors* errors, SamplerSpec* sampler) {
-  const auto kind = ReadVariant(node, "sampler", "kind", kSamplerNames, errors);
+/// Whether every block has enough candidates to keep the distance.
+void CheckReuseDistance(const JsonNode& node, const std::string& path, std::int64_t distance,
+                        const SupernetSpec& supernet, ReadErrors* errors) {
+  for (std::size_t i = 0; i < supernet.blocks.size(); ++i) {
+    const std::size_t candidates = supernet.blocks[i].candidates.size();
+    if (std::cmp_less_equal(distance, candidates)) continue;
+    errors->Report(node.position, path,
+                   fmt::format("supernet.blocks[{}] has {} candidates, so that one of them is used "
+                               "again after at most {} subnets, not {}",
+                               i, candidates, candidates, distance),
+                   "lower it, or leave it out: half of each block's candidates");
+    return;
+  }
+}
+
+void ReadSampler(const JsonNode& node, const std::string& path, const SupernetSpec& supernet,
+                 ReadErrors* errors, SamplerSpec* sampler);
+
+void ReadFair(const JsonNode& node, const std::string& path, const SupernetSpec& supernet,
+              ReadErrors* errors, SamplerSpec* sampler) {
+  const ObjectReader object(node, path, {"kind", "reuse_distance"}, errors);
+  const JsonNode* distance = object.Find("reuse_distance");
+  if (distance == nullptr) return;
+  object.Integer("reuse_distance", {0, kMaxCandidates}, &sampler->reuse_distance.emplace(0));
+  CheckReuseDistance(*distance, object.PathOf("reuse_distance"), *sampler->reuse_distance, supernet,
+                     errors);
+}
+
+void ReadReorder(const JsonNode& node, const std::string& path, const SupernetSpec& supernet,
+                 ReadErrors* errors, SamplerSpec* sampler) {
+  const ObjectReader object(node, path, {"kind", "of", "window", "neighbours"}, errors);
+  object.Integer("window", {1, kMaxWindow}, &sampler->window);
+  object.Integer("neighbours", {1, kMaxNeighbours}, &sampler->neighbours);
+  const JsonNode* of = object.Find("of", kRequired);
+  if (of == nullptr) return;
+  ReadSampler(*of, object.PathOf("of"), supernet, errors, &sampler->of.emplace_back());
+  if (sampler->of[0].kind == SamplerKind::kReorder) {
+    errors->Report(of->position, object.PathOf("of"), "a reordered sampler cannot be reordered",
+                   "name the sampler whose draws are reordered: \"uniform\", \"list\" or \"fair\"");
+  }
+}
+
+void ReadSampler(const JsonNode& node, const std::string& path, const SupernetSpec& supernet,
+                 ReadErrors* errors, SamplerSpec* sampler) {
+  const auto kind = ReadVariant(node, path, "kind", kSamplerNames, errors);
   if (!kind) return;
   sampler->kind = *kind;
-  if (*kind == SamplerKind::kList) {
-    ObjectReader(node, "sampler", {"kind", "file"}, errors)
-        .String("file", &sampler->file, kRequired);
-  } else {
-    ObjectReader(node, "sampler", {"kind"}, errors);
+  switch (*kind) {
+    case SamplerKind::kUniform:
+      ObjectReader(node, path, {"kind"}, errors);
+      break;
+    case SamplerKind::kList:
+      ObjectReader(node, path, {"kind", "file"}, errors).String("file", &sampler->file, kRequired);
+      break;
+    case SamplerKind::kFair:
+      ReadFair(node, path, supernet, errors, sampler);
+      break;
+    case SamplerKind::kReorder:
+      ReadReorder(node, path, supernet, errors, sampler);
+      break;
   }
 }
 
@@ -298,7 +350,9 @@ void ReadDocument(const JsonNode& root, ReadErrors* errors, Spec* spec) {
   if (const JsonNode* node = object.Find("supernet", kRequired)) {
     ReadSupernet(*node, errors, &spec->supernet);
   }
-  if (const JsonNode* node = object.Find("sampler")) ReadSampler(*node, errors, &spec->sampler);
+  if (const JsonNode* node = object.Find("sampler")) {
+    ReadSampler(*node, "sampler", spec->supernet, errors, &spec->sampler);
+  }
   if (const JsonNode* node = object.Find("training", kRequired)) {
     ReadTraining(*node, errors, &spec->training);
   }

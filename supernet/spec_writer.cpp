@@ -67,6 +67,12 @@ Json DataToJson(const DataSpec& data) {
 Json SamplerToJson(const SamplerSpec& sampler) {
   Json json{{"kind", NameOf(kSamplerNames, sampler.kind)}};
   if (sampler.kind == SamplerKind::kList) json["file"] = sampler.file;
+  if (sampler.reuse_distance) json["reuse_distance"] = *sampler.reuse_distance;
+  if (sampler.kind == SamplerKind::kReorder) {
+    json["of"] = SamplerToJson(sampler.of.at(0));
+    json["window"] = sampler.window;
+    json["neighbours"] = sampler.neighbours;
+  }
   return json;
 }
 
