@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/check.h"
 #include "cli/commands.h"
 #include "cli/data_option.h"
 #include "cli/output.h"

@@ -14,6 +14,7 @@ DROPOUT = 4
 HELD_OUT_SPLIT = 5
 EVALUATED_SUBNET = 6
 CALIBRATION_BATCH = 7
+FAIR = 10
 
 
 def philox4x32_10(counter, key):

@@ -57,6 +57,46 @@ TEST(SpecErrors, Document) {
   for (const Case& c : cases) ExpectRefused(c);
 }
 
+TEST(SpecErrors, Samplers) {
+  const Case cases[] = {
+      {&SpecText::top, R"("sampler": {"kind": "fare"})",
+       "2:21: sampler.kind: unknown value \"fare\"", "allowed: uniform, list, fair, reorder"},
+      {&SpecText::top, R"("sampler": {"kind": "fair", "window": 3})",
+       "2:29: sampler.window: unknown field"},
+      {&SpecText::top, R"("sampler": {"kind": "fair", "reuse_distance": -1})",
+       "2:47: sampler.reuse_distance: must be from 0 to 65536, found -1"},
+      {&SpecText::top, R"("sampler": {"kind": "fair", "reuse_distance": 3})",
+       "2:47: sampler.reuse_distance: supernet.blocks[0] has 2 candidates, so that one of them is "
+       "used again after at most 2 subnets, not 3",
+       "leave it out"},
+      {&SpecText::top, R"("sampler": {"kind": "reorder"})",
+       "2:12: sampler.of: required, but missing"},
+      {&SpecText::top, R"("sampler": {"kind": "reorder", "of": "uniform"})",
+       "2:38: sampler.of: expected an object, found a string"},
+      {&SpecText::top, R"("sampler": {"kind": "reorder", "of": {"kind": "uniform"}, "window": 0})",
+       "2:69: sampler.window: must be from 1 to 65536, found 0"},
+      {&SpecText::top,
+       R"("sampler": {"kind": "reorder", "of": {"kind": "uniform"}, "neighbours": 1025})",
+       "2:73: sampler.neighbours: must be from 1 to 1024, found 1025"},
+      {&SpecText::top,
+       R"("sampler": {"kind": "reorder", "of": {"kind": "fair", "reuse_distance": 3}})",
+       "2:73: sampler.of.reuse_distance: supernet.blocks[0] has 2 candidates, so that one of them "
+       "is used again after at most 2 subnets, not 3"},
+      {&SpecText::top, R"("sampler": {"kind": "reorder", "of": {"kind": "list"}})",
+       "2:38: sampler.of.file: required, but missing"},
+      {&SpecText::top,
+       R"("sampler": {"kind": "reorder", "of": {"kind": "reorder", "of": {"kind": "uniform"}}})",
+       "2:38: sampler.of: a reordered sampler cannot be reordered", "\"fair\""},
+      {&SpecText::stem, R"({"op": "conv", "delay": 65537})",
+       "5:33: supernet.stem.delay: must be from 0 to 65536, found 65537"},
+      {&SpecText::block, R"({"delay": -1, "candidates": [{"op": "skip"}]})",
+       "7:11: supernet.blocks[0].delay: must be from 0 to 65536, found -1"},
+      {&SpecText::head, R"({"op": "classifier", "delay": 0.5})",
+       "8:39: supernet.head.delay: expected an integer, found 0.5"},
+  };
+  for (const Case& c : cases) ExpectRefused(c);
+}
+
 TEST(SpecErrors, Data) {
   const Case cases[] = {
       {&SpecText::data, R"({"format": "idx"})", "3:9: data.folder: required, but missing"},

@@ -45,13 +45,13 @@ TEST(Spec, ReadsEveryField) {
   text.data = R"({"format": "cifar100", "folder": "d", "holdout": 0, "mean": [1, 2.5, -3],
     "std": 7})";
   text.stem = R"({"op": "mbconv", "kernel": 5, "expansion": 1, "channels": 4, "stride": 2,
-    "trainable": false})";
-  text.block = R"({"repeat": 2, "features": 9, "residual": true, "trainable": false,
+    "trainable": false, "delay": 1})";
+  text.block = R"({"repeat": 2, "features": 9, "residual": true, "trainable": false, "delay": 65536,
     "candidates": [{"op": "linear", "activation": "none", "dropout": 0.5},
                    {"op": "ffn", "hidden": 12, "dropout": 0.25}]},
    {"channels": 6, "stride": 2,
     "candidates": [{"op": "conv", "kernel": 1, "dilation": 2, "groups": 3}]})";
-  text.head = R"({"op": "classifier", "dropout": 0.125, "trainable": false})";
+  text.head = R"({"op": "classifier", "dropout": 0.125, "trainable": false, "delay": 4})";
   text.sizes = R"("subnets": 5, "batch": 10, "microbatches": 4, "loss": "cross_entropy")";
   text.optimizer = R"({"kind": "adamw", "betas": [0.5, 0.75], "epsilon": 1, "weight_decay": 2})";
   text.lr = R"({"kind": "step", "base": 1, "every": 2, "gamma": 0.5, "warmup": 3})";
@@ -66,12 +66,14 @@ TEST(Spec, ReadsEveryField) {
       (BlockSpec{.channels = 4,
                  .stride = 2,
                  .trainable = false,
+                 .delay = 1,
                  .candidates = {{.kind = OperatorKind::kMbConv, .kernel = 5, .expansion = 1}}}));
   const BlockSpec vectors{
       .repeat = 2,
       .features = 9,
       .residual = true,
       .trainable = false,
+      .delay = 65536,
       .candidates = {
           {.kind = OperatorKind::kLinear, .dropout = 0.5, .activation = Activation::kNone},
           {.kind = OperatorKind::kFfn, .hidden = 12, .dropout = 0.25}}};
@@ -82,6 +84,7 @@ TEST(Spec, ReadsEveryField) {
   EXPECT_THAT(spec.supernet.blocks, ElementsAre(vectors, images));
   EXPECT_EQ(spec.supernet.head.candidates[0].dropout, 0.125);
   EXPECT_FALSE(spec.supernet.head.trainable);
+  EXPECT_EQ(spec.supernet.head.delay, 4);
   EXPECT_EQ(spec.sampler.file, "a.json");
   EXPECT_EQ(spec.training.microbatches, 4);
   EXPECT_EQ(spec.training.optimizer.kind, OptimizerKind::kAdamW);
@@ -104,9 +107,9 @@ TEST(Spec, WrittenFormIsLiteral) {
       R"("evaluation":{"calibration_batches":4,"subnets":0},"name":"small","numerics":"native",)"
       R"("record":{"level":"weights"},"sampler":{"kind":"uniform"},"seed":1,)"
       R"("supernet":{"blocks":[{"candidates":[{"dilation":1,"groups":1,"kernel":3,"op":"conv"},)"
-      R"({"op":"skip"}],"repeat":1,"residual":false,"stride":1,"trainable":true}],)"
-      R"("head":{"dropout":0,"op":"classifier","trainable":true},)"
-      R"("stem":{"channels":8,"dilation":1,"groups":1,"kernel":3,"op":"conv","stride":1,)"
+      R"({"op":"skip"}],"delay":0,"repeat":1,"residual":false,"stride":1,"trainable":true}],)"
+      R"("head":{"delay":0,"dropout":0,"op":"classifier","trainable":true},)"
+      R"("stem":{"channels":8,"delay":0,"dilation":1,"groups":1,"kernel":3,"op":"conv","stride":1,)"
       R"("trainable":true}},"training":{"batch":8,"loss":"cross_entropy",)"
       R"("lr":{"base":0.1,"kind":"constant","warmup":0},"microbatches":1,)"
       R"("optimizer":{"kind":"sgd","momentum":0.9,"nesterov":true,"weight_decay":1e-04},)"
@@ -132,6 +135,30 @@ TEST(Spec, EveryOptimizerAndScheduleReadsBack) {
       const std::string json = SpecToJson(ParseOrDie(text.Text()));
       EXPECT_EQ(SpecToJson(ParseOrDie(json)), json);
     }
+  }
+}
+
+TEST(Spec, EverySamplerReadsBack) {
+  const struct {
+    const char* written;
+    const char* filled_in;
+  } cases[] = {
+      {R"({"kind": "fair"})", R"({"kind":"fair"})"},
+      {R"({"kind": "fair", "reuse_distance": 0})", R"({"kind":"fair","reuse_distance":0})"},
+      {R"({"kind": "fair", "reuse_distance": 2})", R"({"kind":"fair","reuse_distance":2})"},
+      {R"({"kind": "reorder", "of": {"kind": "uniform"}})",
+       R"({"kind":"reorder","neighbours":16,"of":{"kind":"uniform"},"window":128})"},
+      {R"({"kind": "reorder", "of": {"kind": "list", "file": "a"}, "window": 9, "neighbours": 3})",
+       R"({"kind":"reorder","neighbours":3,"of":{"file":"a","kind":"list"},"window":9})"},
+      {R"({"kind": "reorder", "of": {"kind": "fair", "reuse_distance": 1}, "window": 65536})",
+       R"({"kind":"reorder","neighbours":16,"of":{"kind":"fair","reuse_distance":1},)"
+       R"("window":65536})"}};
+  for (const auto& c : cases) {
+    SpecText text;
+    text.top = std::string(R"("sampler": )") + c.written;
+    const std::string json = SpecToJson(ParseOrDie(text.Text()));
+    EXPECT_THAT(json, HasSubstr(std::string(R"("sampler":)") + c.filled_in + ","));
+    EXPECT_EQ(SpecToJson(ParseOrDie(json)), json);
   }
 }
 
