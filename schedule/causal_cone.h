@@ -1,5 +1,8 @@
 // The causal cone of a subnet: the subnets that its weights depend on. Training the cone alone
 // gives the cone's subnets the bits that they have in the whole run.
+//
+// A layer's updates are a chain, each applied to what the one before left, so that a member needs
+// all earlier users of its layers: also where a delay lets it read an older link of the chain.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,10 @@ void BlameEnvironment(const std::vector<EnvironmentDifference>& environment,
       difference.cause);
 }
 
-void BlameSpec(const std::vector<SettingDifference>& fields, Difference& difference) {
-  if (fields.empty() || difference.kind == DifferenceClass::kSchedule) return;
+void BlameSpec(const std::vector<SettingDifference>& fields, bool are_causal,
+               Difference& difference) {
+  const bool is_excepted = difference.kind == DifferenceClass::kSchedule && !are_causal;
+  if (fields.empty() || is_excepted) return;
   constexpr std::size_t kNamed = 5;
   std::string names;
   for (std::size_t i = 0; i < fields.size() && i < kNamed; ++i) Append(names, fields[i].key);

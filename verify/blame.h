@@ -15,9 +15,11 @@ namespace verbatim {
 void BlameEnvironment(const std::vector<EnvironmentDifference>& environment,
                       Difference& difference);
 
-/// Where the runs were asked to compute different things, `fields` of their specs, so does
-/// everything else but a broken schedule: its class becomes spec. `fields`: those that bear on it.
-void BlameSpec(const std::vector<SettingDifference>& fields, Difference& difference);
+/// Where the runs were asked to compute different things, `fields` of their specs, what they did
+/// differs for that: its class becomes spec. `fields`: those that bear on it. Not so versions where
+/// a schedule was broken; where both runs are causal, they follow from choices and delays.
+void BlameSpec(const std::vector<SettingDifference>& fields, bool are_causal,
+               Difference& difference);
 
 /// Where `violation` broke causality while the subnet at fault was in flight too, it may have
 /// written what that was still using, such as running statistics (versions are observed only once

@@ -21,6 +21,8 @@ Result<Comparator> Comparator::Create(const RecordReader& reader, std::string re
   ASSIGN_OR_RETURN(auto layers, reader.Layers());
   ASSIGN_OR_RETURN(LayerTable table, LayerTable::Build(std::move(layers)));
   ASSIGN_OR_RETURN(const std::int64_t subnets, reader.SubnetCount());
+  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(comparator.run_.spec_json, "the recorded spec"));
+  if (!DifferenceFromSpec(table, spec)) table.ReadDelays(spec);
   comparator.table_ = std::make_unique<LayerTable>(std::move(table));
   comparator.comparison_.emplace(*comparator.table_, subnets);
   return comparator;

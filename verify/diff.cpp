@@ -303,7 +303,9 @@ void RecordDiff::Judge(Difference& difference) const {
       fields.push_back(field);
     }
   }
-  BlameSpec(fields, difference);
+  const bool are_causal =
+      a_.verdict().counts.violations == 0 && b_.verdict().counts.violations == 0;
+  BlameSpec(fields, are_causal, difference);
   BlameEnvironment(verdict_.environment_differences, difference);
   if (difference.next_command.empty()) difference.next_command = NextCommand(difference);
 }

@@ -31,7 +31,7 @@ class SubnetPass {
         table_(table),
         rows_(verdict.run, spec, table),
         stream_(stream),
-        audit_(table.layers().size()) {}
+        audit_(table.delays()) {}
 
   ReadOptions options() const { return {true, rows_.wants_activations(), false}; }
   bool Visit(const SubnetRow& subnet);
@@ -186,6 +186,7 @@ Check SubnetPass::CausalityResult() const {
   } else {
     check.detail = fmt::format("{} read and updated the version of their causal predecessor",
                                FormatCount(audit_.accesses(), "access", "accesses"));
+    if (audit_.has_delays()) check.detail += ", as late as the delays say";
   }
   if (!audit_stop_.empty()) {
     if (audit_.subnets() == 0) check.outcome = Outcome::kNotRun;
@@ -264,6 +265,7 @@ std::optional<LayerTable> CheckLayers(const RecordReader& reader, const Spec& sp
         FormatCount(static_cast<std::int64_t>(table->layers().size()), "layer", "layers"),
         FormatCount(table->positions(), "position", "positions"));
     built = *std::move(table);
+    built->ReadDelays(spec);
   }
   verdict.checks.push_back(std::move(check));
   return built;

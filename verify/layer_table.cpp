@@ -69,11 +69,27 @@ Result<LayerTable> LayerTable::Build(std::vector<LayerRow> layers) {
   }
   table.first_layer_.push_back(static_cast<int>(layers.size()));
   table.layers_ = std::move(layers);
+  table.delays_.assign(table.layers_.size(), 0);
   if (table.positions() < 2) return BadInput("there is no stem and head among the layers");
   if (table.candidates(0) != 1 || table.candidates(table.positions() - 1) != 1) {
     return BadInput("the stem or the head has more than one candidate");
   }
   return table;
+}
+
+void LayerTable::ReadDelays(const Spec& spec) {
+  const std::vector<const BlockSpec*> blocks = Positions(spec);
+  for (const LayerRow& row : layers_) delays_[row.layer] = blocks[row.position]->delay;
+}
+
+ChoiceSpace LayerTable::Choices() const {
+  ChoiceSpace space;
+  space.versioned.resize(static_cast<std::size_t>(blocks()));
+  for (const LayerRow& row : layers_) {
+    const bool is_block = row.position > 0 && row.position <= blocks();
+    if (is_block) space.versioned[row.position - 1].push_back(row.versioned);
+  }
+  return space;
 }
 
 std::string LayerTable::Name(std::int32_t id) const {

@@ -12,6 +12,7 @@
 #include "base/keyed_random.h"
 #include "base/status.h"
 #include "store/record.h"
+#include "supernet/choice_space.h"
 #include "supernet/spec.h"
 
 namespace verbatim {
@@ -40,6 +41,15 @@ class LayerTable {
   /// By name ("block3.1") or by id ("17").
   std::optional<std::int32_t> Find(std::string_view name_or_id) const;
 
+  /// How many subnets late the layer is read (docs/spec.md, "Delayed layers"); 0 for all layers
+  /// until ReadDelays.
+  std::int64_t delay(std::int32_t id) const { return delays_[id]; }
+  const std::vector<std::int64_t>& delays() const { return delays_; }
+  /// Takes the delays from the spec, which lays out these layers (DifferenceFromSpec).
+  void ReadDelays(const Spec& spec);
+  /// What the spec's sampler draws from.
+  ChoiceSpace Choices() const;
+
   /// What is wrong with choices (one candidate per block); nothing where they are in range.
   std::optional<std::string> ChoicesProblem(std::span<const std::uint16_t> choices) const;
   /// The draw of sampler `uniform` under `key` (docs/spec.md, section 4). Reuses `choices`' memory.
@@ -47,7 +57,8 @@ class LayerTable {
 
  private:
   std::vector<LayerRow> layers_;
-  std::vector<int> first_layer_;  ///< by position, and one past the end
+  std::vector<int> first_layer_;      ///< by position, and one past the end
+  std::vector<std::int64_t> delays_;  ///< by layer
 };
 
 /// Where the layers differ from those that `spec` lays out (names, operators, what is versioned);

@@ -21,7 +21,43 @@ void LayerVersions::SetInitialWeights(std::int32_t layer, const Digest& b) {
   Compare(-1, layer, false);
 }
 
+/// The status of the version that a side's access read.
+const LayerVersions::VersionPair& LayerVersions::Find(const AccessRow& access,
+                                                      std::int64_t VersionPair::*side) const {
+  const State& state = layers_[access.layer];
+  if (state.earlier.empty() || state.newest.*side <= access.read_seq) return state.newest;
+  const auto found =
+      std::find_if(state.earlier.rbegin(), state.earlier.rend(),
+                   [&](const VersionPair& status) { return status.*side <= access.read_seq; });
+  return found != state.earlier.rend() ? *found : state.earlier.front();
+}
+
+bool LayerVersions::ReadDiffers(const LayerUse& use) const {
+  return (use.a != nullptr && Find(*use.a, &VersionPair::seq_a).differs) ||
+         (use.b != nullptr && Find(*use.b, &VersionPair::seq_b).differs);
+}
+
+bool LayerVersions::BaseDiffers(const LayerUse& use) const {
+  return (use.a != nullptr && layers_[use.a->layer].newest.differs) ||
+         (use.b != nullptr && layers_[use.b->layer].newest.differs);
+}
+
+/// Before subnet `seq` writes a layer.
+void LayerVersions::Keep(std::int64_t seq, std::int32_t layer) {
+  const std::int64_t delay = table_.delay(layer);
+  if (delay == 0) return;
+  State& state = layers_[layer];
+  state.earlier.push_back(state.newest);
+  // The second is old enough for the next subnet, and so for all after it.
+  while (state.earlier.size() > 1 &&
+         std::max(state.earlier[1].seq_a, state.earlier[1].seq_b) < seq + 1 - delay) {
+    state.earlier.pop_front();
+  }
+}
+
 void LayerVersions::Update(std::int64_t seq, const LayerUse& use, bool taints) {
+  Keep(seq, use.any().layer);
+  if (use.b != nullptr && use.b->layer != use.any().layer) Keep(seq, use.b->layer);
   const auto leave = [seq](Version& version, const AccessRow& access) {
     version.seq = seq;
     version.weights = access.weights;
@@ -40,19 +76,23 @@ void LayerVersions::Compare(std::int64_t seq, std::int32_t layer, bool taints) {
   const bool differs = has_digests ? state.a.weights != state.b.weights ||
                                          state.a.optimizer_state != state.b.optimizer_state
                                    : taints;
-  if (differs && !state.differs) state.differs_since = seq;
-  state.differs = differs;
+  if (differs && !state.newest.differs) state.newest.differs_since = seq;
+  state.newest.differs = differs;
+  state.newest.seq_a = state.a.seq;
+  state.newest.seq_b = state.b.seq;
 }
 
-std::string LayerVersions::TaintedCause(const LayerUse& differing_read) const {
-  const auto differs = [this](const AccessRow* access) {
-    return access != nullptr && layers_[access->layer].differs;
+std::string LayerVersions::TaintedCause(const LayerUse& differing) const {
+  const bool is_read = ReadDiffers(differing);
+  const auto status = [&](const AccessRow& access, std::int64_t VersionPair::*side) {
+    return is_read ? Find(access, side) : layers_[access.layer].newest;
   };
-  const std::int32_t layer =
-      differs(differing_read.a) ? differing_read.a->layer : differing_read.b->layer;
-  const std::int64_t since = layers_[layer].differs_since;
+  const bool in_a = differing.a != nullptr && status(*differing.a, &VersionPair::seq_a).differs;
+  const AccessRow& access = in_a ? *differing.a : *differing.b;
+  const std::int64_t since =
+      status(access, in_a ? &VersionPair::seq_a : &VersionPair::seq_b).differs_since;
   return fmt::format(
-      "it read {}, which {}", table_.Name(layer),
+      "it {} {}, which {}", is_read ? "read" : "updated", table_.Name(access.layer),
       since < 0 ? "has differed from the start" : fmt::format("differs since subnet {}", since));
 }
 
@@ -67,7 +107,8 @@ void LayerVersions::RefineCause(Difference& difference, const std::vector<LayerU
   }
   if (use == uses.end() || use->b == nullptr) return;
   if (difference.kind == DifferenceClass::kSchedule) {
-    difference.cause = VersionCause(*use, difference.phase == Phase::kForward);
+    difference.cause =
+        VersionCause(difference.seq.value_or(0), *use, difference.phase == Phase::kForward);
   } else if (difference.what == "weights" && use->has_digests()) {
     const std::string cause = UpdateCause(*use);
     if (!cause.empty()) difference.cause = cause;
@@ -75,17 +116,22 @@ void LayerVersions::RefineCause(Difference& difference, const std::vector<LayerU
 }
 
 /// Which side saw another version than its causal predecessor's.
-std::string LayerVersions::VersionCause(const LayerUse& use, bool is_read) const {
+std::string LayerVersions::VersionCause(std::int64_t seq, const LayerUse& use, bool is_read) const {
   std::string wrong;
-  const auto judge = [&](const std::string& name, const AccessRow& access, const Version& latest) {
+  const auto judge = [&](const std::string& name, AccessRow access,
+                         std::int64_t VersionPair::*side) {
     const std::int64_t seen = is_read ? access.read_seq : access.base_seq;
-    if (seen == latest.seq) return;
+    // What it had to read is what anybody finds who may read no later version.
+    access.read_seq =
+        is_read ? std::max<std::int64_t>(seq - table_.delay(access.layer), 0) - 1 : seq;
+    const std::int64_t expected = Find(access, side).*side;
+    if (seen == expected) return;
     wrong += fmt::format("{}{}, on stage {}, did not {} what its causal predecessor left{}",
                          wrong.empty() ? "" : "; ", name, access.stage, is_read ? "read" : "update",
-                         latest.seq < 0 ? "" : fmt::format(" (subnet {})", latest.seq));
+                         expected < 0 ? "" : fmt::format(" (subnet {})", expected));
   };
-  judge(names_.a, *use.a, layers_[use.a->layer].a);
-  judge(names_.b, *use.b, layers_[use.b->layer].b);
+  judge(names_.a, *use.a, &VersionPair::seq_a);
+  judge(names_.b, *use.b, &VersionPair::seq_b);
   return wrong.empty() ? "the two have other causal predecessors" : wrong;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct LayerUse {
   bool has_digests() const { return a != nullptr && b != nullptr && a->weights && b->weights; }
 };
 
+/// Of a layer with a delay it keeps the versions that may still be read. Both sides are taken to
+/// have the table's delays.
 class LayerVersions {
  public:
   /// Keeps a reference to `table`. Both sides begin with its initial weights.
@@ -38,16 +41,16 @@ class LayerVersions {
 
   void SetInitialWeights(std::int32_t layer, const Digest& b);
   std::int32_t position(std::int32_t layer) const { return layers_[layer].position; }
-  /// Whether a side's next read of one of the use's layers finds other content than the other's.
-  bool ReadDiffers(const LayerUse& use) const {
-    return (use.a != nullptr && layers_[use.a->layer].differs) ||
-           (use.b != nullptr && layers_[use.b->layer].differs);
-  }
+  /// Whether a side read other content in the use than the other has in that version.
+  bool ReadDiffers(const LayerUse& use) const;
+  /// Likewise of the version that the use updates, which is the newest. The same without a delay.
+  bool BaseDiffers(const LayerUse& use) const;
   /// After a subnet. `taints`: whether, without digests, its layers count as differing from now on.
   void Update(std::int64_t seq, const LayerUse& use, bool taints);
 
-  /// "it read block3.1, which differs since subnet 150".
-  std::string TaintedCause(const LayerUse& differing_read) const;
+  /// "it read block3.1, which differs since subnet 150"; or "it updated …" where only the version
+  /// updated differs.
+  std::string TaintedCause(const LayerUse& differing) const;
   /// Says more of an origin's cause where versions or digests tell; before Update.
   void RefineCause(Difference& difference, const std::vector<LayerUse>& uses) const;
 
@@ -57,16 +60,25 @@ class LayerVersions {
     std::optional<Digest> weights;
     std::optional<Digest> optimizer_state;
   };
-  struct State {
-    std::int32_t position = 0;
+  /// A version as either side has it.
+  struct VersionPair {
+    std::int64_t seq_a = -1;
+    std::int64_t seq_b = -1;
     bool differs = false;
     std::int64_t differs_since = -1;
+  };
+  struct State {
+    std::int32_t position = 0;
+    VersionPair newest;
     Version a;
     Version b;
+    std::deque<VersionPair> earlier;  ///< of a layer with a delay: those before, as far as readable
   };
 
+  void Keep(std::int64_t seq, std::int32_t layer);
   void Compare(std::int64_t seq, std::int32_t layer, bool taints);
-  std::string VersionCause(const LayerUse& use, bool is_read) const;
+  const VersionPair& Find(const AccessRow& access, std::int64_t VersionPair::*side) const;
+  std::string VersionCause(std::int64_t seq, const LayerUse& use, bool is_read) const;
   std::string UpdateCause(const LayerUse& use) const;
 
   const LayerTable& table_;

@@ -52,18 +52,21 @@ std::optional<Difference> RunComparison::Visit(const SubnetRow& a, const SubnetR
                  last_seq_);
   last_seq_ = a.seq;
   PairAccesses(a, b);
-  const auto read = std::find_if(uses_.begin(), uses_.end(), [this](const LayerUse& use) {
-    return versions_.ReadDiffers(use);
-  });
+  const LayerUse* const read = FirstUse(&LayerVersions::ReadDiffers);
+  const LayerUse* const base = FirstUse(&LayerVersions::BaseDiffers);
+  const bool rows_differ = RowsDiffer(a, b);
   const bool is_different =
-      RowsDiffer(a, b) ||
+      rows_differ ||
       std::any_of(uses_.begin(), uses_.end(), [](const LayerUse& use) { return use.differs; });
   Finding finding;
-  if (is_different) finding = Classify(a, b, read == uses_.end() ? nullptr : &*read);
+  if (is_different) {
+    const bool by_base = read == nullptr && !rows_differ && UpdatesAreTainted();
+    finding = Classify(a, b, by_base ? base : read);
+  }
   ++result_.subnets_compared;
   result_.subnets_equal += is_different ? 0 : 1;
   CountSubnet(a.seq, finding);
-  const bool taints = is_different || read != uses_.end();
+  const bool taints = is_different || read != nullptr || base != nullptr;
   for (const LayerUse& use : uses_) {
     CountAccess(a.seq, use, finding);
     versions_.Update(a.seq, use, taints);
@@ -89,16 +92,46 @@ void RunComparison::PairAccesses(const SubnetRow& a, const SubnetRow& b) {
   }
 }
 
+const LayerUse* RunComparison::FirstUse(bool (LayerVersions::*differs)(const LayerUse&)
+                                            const) const {
+  const auto use = std::find_if(uses_.begin(), uses_.end(),
+                                [&](const LayerUse& each) { return (versions_.*differs)(each); });
+  return use == uses_.end() ? nullptr : &*use;
+}
+
+/// Whether every access that differs was applied to a version that differs, with equal gradients.
+bool RunComparison::UpdatesAreTainted() const {
+  return std::all_of(uses_.begin(), uses_.end(), [this](const LayerUse& use) {
+    if (!use.differs) return true;
+    const bool has_both = use.a != nullptr && use.b != nullptr;
+    return has_both && versions_.BaseDiffers(use) && !Differ(use.a->gradients, use.b->gradients);
+  });
+}
+
+/// An origin's own difference is none that a version updated brought along.
+SubnetRow RunComparison::WithoutTaintedUpdates(SubnetRow a) const {
+  for (const LayerUse& use : uses_) {
+    if (use.a == nullptr || use.b == nullptr || !versions_.BaseDiffers(use)) continue;
+    const auto access = std::find_if(a.accesses.begin(), a.accesses.end(),
+                                     [&](const auto& each) { return each.layer == use.a->layer; });
+    access->weights.reset();
+    access->optimizer_state.reset();
+  }
+  return a;
+}
+
 RunComparison::Finding RunComparison::Classify(const SubnetRow& a, const SubnetRow& b,
-                                               const LayerUse* differing_read) const {
+                                               const LayerUse* tainted_by) const {
   Finding finding{Equality::kOrigin, std::nullopt};
-  if (differing_read != nullptr) finding.difference = CompareSubnetInputs(table_, a, b);
-  const bool is_tainted = differing_read != nullptr && !finding.difference;
-  if (!finding.difference) finding.difference = CompareSubnetRows(table_, a, b);
+  if (tainted_by != nullptr) finding.difference = CompareSubnetInputs(table_, a, b);
+  const bool is_tainted = tainted_by != nullptr && !finding.difference;
+  if (!finding.difference) {
+    finding.difference = CompareSubnetRows(table_, is_tainted ? a : WithoutTaintedUpdates(a), b);
+  }
   VERBATIM_CHECK(finding.difference.has_value(), "subnet {} differs in nothing", a.seq);
   if (is_tainted) {
     finding.equality = Equality::kTainted;
-    finding.difference->cause = versions_.TaintedCause(*differing_read);
+    finding.difference->cause = versions_.TaintedCause(*tainted_by);
   } else {
     versions_.RefineCause(*finding.difference, uses_);
   }

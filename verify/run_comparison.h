@@ -1,12 +1,15 @@
 // Compares two executions of one stream subnet by subnet, all of it, and tells where differences
 // begin from where they are passed on.
 //
-// A subnet that differs is *tainted* where a layer that it reads had differed before, else it is an
-// *origin*. Choices, samples, batch bytes and the versions read or updated do not depend on
-// weights: where one of them differs, the subnet is an origin whatever it read. Whether a layer
-// differs is decided by the digests that its latest access left on either side, so a layer heals
-// when they agree again. Without digests on both sides (level `losses`) taint follows the causal
-// graph: from a subnet that differs to all that use its layers afterwards, and on from those.
+// A subnet that differs is *tainted* where the content of a version that it read differs, else it
+// is an *origin*. Where a layer has a delay, the version that its update is applied to is another
+// than the one read: a subnet that differs in nothing but updates is tainted where all of them were
+// applied to versions that differ. Choices, samples, batch bytes and the versions read or updated
+// do not depend on weights: where one of them differs, the subnet is an origin whatever it read.
+// Whether a layer differs is decided by the digests that its latest access left on either side, so
+// a layer heals when they agree again. Without digests on both sides (level `losses`) taint follows
+// the causal graph: from a subnet that differs to all that use its layers afterwards, and on from
+// those.
 //
 // The criterion is causal synchronous parallel training's (NASPipe, ASPLOS'22, section 3): a
 // subnet's result is a function of its choices, its batch and what its causal predecessors left.
@@ -57,7 +60,10 @@ class RunComparison {
   };
 
   void PairAccesses(const SubnetRow& a, const SubnetRow& b);
-  Finding Classify(const SubnetRow& a, const SubnetRow& b, const LayerUse* differing_read) const;
+  const LayerUse* FirstUse(bool (LayerVersions::*differs)(const LayerUse&) const) const;
+  bool UpdatesAreTainted() const;
+  SubnetRow WithoutTaintedUpdates(SubnetRow a) const;
+  Finding Classify(const SubnetRow& a, const SubnetRow& b, const LayerUse* tainted_by) const;
   void CountSubnet(std::int64_t seq, const Finding& finding);
   void CountAccess(std::int64_t seq, const LayerUse& use, const Finding& finding);
   Equality AccessEquality(const LayerUse& use, const Finding& finding) const;

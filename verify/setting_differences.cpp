@@ -69,7 +69,7 @@ std::vector<SettingDifference> LayoutDifferences(const RunInfo& a, const RunInfo
 bool BearsOnSubnets(std::string_view key, const RunInfo& a, const RunInfo& b) {
   if (key == "training.subnets") return IsCosine(a) || IsCosine(b);
   for (const std::string_view prefix :
-       {"name", "record.", "evaluation.", "data.folder", "sampler.file"}) {
+       {"name", "record.", "evaluation.", "data.folder", "sampler.file", "sampler.of.file"}) {
     if (key.substr(0, prefix.size()) == prefix) return false;
   }
   return true;

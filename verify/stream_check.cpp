@@ -3,13 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/check.h"
-#include "supernet/list_sampler.h"
-#include "supernet/text_file.h"
+#include "base/keyed_random.h"
+#include "supernet/spec_names.h"
 
 namespace verbatim {
+namespace {
+
+std::string SourceText(const SamplerSpec& sampler, std::uint64_t seed) {
+  if (sampler.kind == SamplerKind::kList) return fmt::format("{} lists", sampler.file);
+  if (sampler.kind == SamplerKind::kReorder) {
+    return fmt::format("sampler reorder makes of what {}", SourceText(sampler.of.at(0), seed));
+  }
+  return fmt::format("sampler {} draws with seed {}", NameOf(kSamplerNames, sampler.kind), seed);
+}
+
+}  // namespace
 
 std::optional<Difference> CompareChoices(const LayerTable& table,
                                          std::span<const std::uint16_t> recorded,
@@ -34,48 +44,22 @@ std::optional<Difference> CompareChoices(const LayerTable& table,
 }
 
 StreamCheck::StreamCheck(const RunInfo& run, const Spec& spec, const LayerTable& table)
-    : spec_(spec), table_(table) {
-  if (spec.sampler.kind == SamplerKind::kList) {
-    source_ = fmt::format("{} lists", spec.sampler.file);
-    ReadList(run);
+    : spec_(spec), table_(table), source_(SourceText(spec.sampler, spec.seed)) {
+  // Where the two differ, which is damage, subnets are recorded up to the number planned.
+  Spec planned = spec;
+  planned.training.subnets = run.subnets_planned;
+  auto sampler = MakeSampler(planned, table.Choices(), run.spec_folder);
+  if (sampler) {
+    sampler_ = *std::move(sampler);
   } else {
-    source_ = fmt::format("sampler uniform draws with seed {}", spec.seed);
+    obstacle_ = sampler.error().message;
   }
-}
-
-void StreamCheck::ReadList(const RunInfo& run) {
-  const std::filesystem::path path = std::filesystem::path(run.spec_folder) / spec_.sampler.file;
-  const auto text = ReadTextFile(path, "the list of subnets", "");
-  if (!text) {
-    obstacle_ = fmt::format("the list file {} cannot be read", path.string());
-    return;
-  }
-  std::vector<std::uint32_t> candidates;
-  for (int block = 0; block < table_.blocks(); ++block) {
-    candidates.push_back(static_cast<std::uint32_t>(table_.candidates(block + 1)));
-  }
-  auto listed = ReadChoices(*text, path.string(), candidates, run.subnets_planned);
-  if (listed) {
-    listed_ = *std::move(listed);
-  } else {
-    obstacle_ = listed.error().message;
-  }
-}
-
-std::span<const std::uint16_t> StreamCheck::Draw(RandomPurpose purpose, std::int64_t place) {
-  table_.DrawUniform({spec_.seed, purpose, 0, 0, static_cast<std::uint32_t>(place)}, drawn_);
-  return drawn_;
 }
 
 std::optional<Difference> StreamCheck::CompareSubnet(std::int64_t seq,
                                                      std::span<const std::uint16_t> choices) {
   VERBATIM_CHECK(obstacle_.empty(), "{}", obstacle_);
-  const auto blocks = static_cast<std::size_t>(table_.blocks());
-  const auto expected =
-      spec_.sampler.kind == SamplerKind::kList
-          ? std::span(listed_).subspan(static_cast<std::size_t>(seq) * blocks, blocks)
-          : Draw(RandomPurpose::kSampler, seq);
-  auto difference = CompareChoices(table_, choices, expected);
+  auto difference = CompareChoices(table_, choices, sampler_->Draw(seq));
   if (difference) {
     difference->seq = seq;
     difference->cause =
@@ -86,7 +70,10 @@ std::optional<Difference> StreamCheck::CompareSubnet(std::int64_t seq,
 
 std::optional<Difference> StreamCheck::CompareEvaluation(std::int64_t index,
                                                          std::span<const std::uint16_t> choices) {
-  auto difference = CompareChoices(table_, choices, Draw(RandomPurpose::kEvaluationSubnet, index));
+  table_.DrawUniform(
+      {spec_.seed, RandomPurpose::kEvaluationSubnet, 0, 0, static_cast<std::uint32_t>(index)},
+      evaluated_);
+  auto difference = CompareChoices(table_, choices, evaluated_);
   if (difference) {
     difference->after_last = true;
     difference->what = fmt::format("choices of evaluation {}", index);

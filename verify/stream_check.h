@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/keyed_random.h"
 #include "store/record.h"
+#include "supernet/sampler.h"
 #include "supernet/spec.h"
 #include "verify/layer_table.h"
 #include "verify/verdict.h"
@@ -17,13 +18,15 @@ namespace verbatim {
 
 class StreamCheck {
  public:
-  /// Keeps references: `spec` and `table` outlive it. For sampler `list` it reads the list file,
-  /// which may have gone or changed since: choices then cannot be drawn, or differ.
+  /// Keeps references: `spec` and `table`, which has the spec's layers, outlive it. A list file
+  /// that the sampler reads may have gone or changed since: choices then cannot be drawn, or
+  /// differ.
   StreamCheck(const RunInfo& run, const Spec& spec, const LayerTable& table);
 
   /// Why subnets' choices cannot be drawn again here; empty where they can.
   const std::string& obstacle() const { return obstacle_; }
-  /// "sampler uniform draws with seed 7", "subnets.json lists".
+  /// "sampler uniform draws with seed 7", "subnets.json lists", "sampler reorder makes of what
+  /// subnets.json lists".
   const std::string& source() const { return source_; }
 
   /// The difference where subnet `seq` < subnets_planned did not choose what the sampler draws.
@@ -34,15 +37,12 @@ class StreamCheck {
                                               std::span<const std::uint16_t> choices);
 
  private:
-  void ReadList(const RunInfo& run);
-  std::span<const std::uint16_t> Draw(RandomPurpose purpose, std::int64_t place);
-
   const Spec& spec_;
   const LayerTable& table_;
   std::string obstacle_;
   std::string source_;
-  std::vector<std::uint16_t> listed_;  ///< subnets × blocks; sampler `list`
-  std::vector<std::uint16_t> drawn_;
+  std::unique_ptr<Sampler> sampler_;  ///< none where there is an obstacle
+  std::vector<std::uint16_t> evaluated_;
 };
 
 /// The first block whose choices differ, as a difference of class spec with neither cause nor next

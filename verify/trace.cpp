@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "verify/text.h"
@@ -20,6 +22,8 @@ using Json = nlohmann::ordered_json;
 constexpr int kProcess = 1;
 /// A damaged record may claim any number.
 constexpr std::int64_t kStagesNamed = 4096;
+/// Versions of a layer whose times are kept: enough for delays that let a pipeline run.
+constexpr std::size_t kVersionsKept = 64;
 
 double Microseconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e3;
@@ -66,7 +70,7 @@ class TraceWriter {
   const std::function<Status(std::string_view)>& write_;
   bool is_first_ = true;
   std::int64_t flows_ = 0;
-  std::map<std::int32_t, Version> versions_;  ///< by layer: the latest
+  std::map<std::int32_t, std::deque<Version>> versions_;  ///< by layer: the latest, oldest first
 };
 
 Status TraceWriter::Put(const Json& event) {
@@ -115,28 +119,30 @@ Status TraceWriter::PutTask(const SubnetRow& subnet, const ActivityRow& task) {
 }
 
 Status TraceWriter::PutFlow(const Version& from, std::int32_t stage, std::int64_t read_ns) {
-  Json event = Event("s", "version", stage);
+  Json event = Event("s", "version", from.stage);
   event["cat"] = "causal";
   event["id"] = ++flows_;
   event["ts"] = Microseconds(from.updated_ns);
   RETURN_IF_ERROR(Put(event));
   event["ph"] = "f";
+  event["tid"] = Thread(stage);
   event["bp"] = "e";  // binds to the task that begins there, not to the next one
   event["ts"] = Microseconds(read_ns);
   return Put(event);
 }
 
 Status TraceWriter::PutFlows(const SubnetRow& subnet, const TimeByStage& first_forward_ns) {
-  std::set<std::pair<std::int64_t, std::int32_t>> drawn;
+  std::set<std::tuple<std::int64_t, std::int32_t, std::int32_t>> drawn;
   for (const AccessRow& access : subnet.accesses) {
-    const auto version = versions_.find(access.layer);
+    const auto versions = versions_.find(access.layer);
     const auto read = first_forward_ns.find(access.stage);
-    if (version == versions_.end() || read == first_forward_ns.end()) continue;
-    const Version& from = version->second;
-    // Of an older version than the latest no time is kept: only runs that break causality read one.
-    if (from.seq != access.read_seq || from.stage != access.stage) continue;
-    if (!drawn.emplace(from.seq, from.stage).second) continue;
-    RETURN_IF_ERROR(PutFlow(from, access.stage, read->second));
+    if (versions == versions_.end() || read == first_forward_ns.end()) continue;
+    const auto from =
+        std::find_if(versions->second.rbegin(), versions->second.rend(),
+                     [&](const Version& version) { return version.seq == access.read_seq; });
+    if (from == versions->second.rend()) continue;
+    if (!drawn.emplace(from->seq, from->stage, access.stage).second) continue;
+    RETURN_IF_ERROR(PutFlow(*from, access.stage, read->second));
   }
   return {};
 }
@@ -145,7 +151,9 @@ void TraceWriter::KeepVersions(const SubnetRow& subnet, const TimeByStage& updat
   for (const AccessRow& access : subnet.accesses) {
     const auto updated = updated_ns.find(access.stage);
     if (updated == updated_ns.end()) continue;
-    versions_[access.layer] = {subnet.seq, access.stage, updated->second};
+    std::deque<Version>& versions = versions_[access.layer];
+    if (versions.size() == kVersionsKept) versions.pop_front();
+    versions.push_back({subnet.seq, access.stage, updated->second});
   }
 }
 

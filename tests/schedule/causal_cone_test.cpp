@@ -51,6 +51,12 @@ TEST(CausalCone, NamesTheLastWriterOfALayer) {
   EXPECT_EQ(history.LastWriter(1, 99), 3);
 }
 
+TEST(CausalCone, HoldsTheWholeChainThatALateReaderUpdates) {
+  // With a delay of 2 subnet 4 reads the version of subnet 0, but updates that of subnet 3.
+  const CausalHistory history = HistoryOf({{0}, {0, 1}, {0}, {0, 2}, {0}}, /*layers=*/3);
+  EXPECT_THAT(ConeOf(history, 4), ElementsAre(0, 1, 2, 3, 4));
+}
+
 TEST(CausalCone, EqualsTheClosureOfPredecessorsOnRandomStreams) {
   constexpr std::int32_t kLayers = 30;
   for (std::uint32_t seed = 0; seed < 20; ++seed) {

@@ -31,8 +31,9 @@ SubnetRow Subnet(std::int64_t seq, const std::vector<Use>& uses) {
   return row;
 }
 
-CausalAudit Audit(std::size_t layers, const std::vector<std::vector<Use>>& stream) {
-  CausalAudit audit(layers);
+CausalAudit Audit(const std::vector<std::int64_t>& delays,
+                  const std::vector<std::vector<Use>>& stream) {
+  CausalAudit audit(delays);
   for (std::size_t seq = 0; seq < stream.size(); ++seq) {
     audit.Visit(Subnet(static_cast<std::int64_t>(seq), stream[seq]));
   }
@@ -40,8 +41,8 @@ CausalAudit Audit(std::size_t layers, const std::vector<std::vector<Use>>& strea
 }
 
 TEST(CausalAudit, AcceptsACausalStream) {
-  const CausalAudit audit =
-      Audit(3, {{{0, -1, -1}, {1, -1, -1}}, {{0, 0, 0}, {2, -1, -1}}, {{0, 1, 1}, {1, 0, 0}}});
+  const CausalAudit audit = Audit(
+      {0, 0, 0}, {{{0, -1, -1}, {1, -1, -1}}, {{0, 0, 0}, {2, -1, -1}}, {{0, 1, 1}, {1, 0, 0}}});
   EXPECT_EQ(audit.subnets(), 3);
   EXPECT_EQ(audit.accesses(), 6);
   EXPECT_EQ(audit.violations(), 0);
@@ -50,8 +51,37 @@ TEST(CausalAudit, AcceptsACausalStream) {
 }
 
 TEST(CausalAudit, AcceptsAnEmptyStream) {
-  EXPECT_EQ(Audit(2, {}).violations(), 0);
-  EXPECT_EQ(Audit(2, {{}, {}}).subnets(), 2);
+  EXPECT_EQ(Audit({0, 3}, {}).violations(), 0);
+  EXPECT_EQ(Audit({0, 3}, {{}, {}}).subnets(), 2);
+}
+
+TEST(CausalAudit, AcceptsLateReadsWhereALayerHasADelay) {
+  // Layer 1 has delay 2: subnet j reads what subnets below j - 2 left, and updates the newest.
+  const CausalAudit audit = Audit({0, 2}, {{{0, -1, -1}, {1, -1, -1}},
+                                           {{1, -1, 0}},
+                                           {{1, -1, 1}},
+                                           {{0, 0, 0}, {1, 0, 2}},
+                                           {},
+                                           {{1, 2, 3}},
+                                           {{1, 3, 5}},
+                                           {{1, 3, 6}}});
+  EXPECT_EQ(audit.violations(), 0);
+  EXPECT_TRUE(audit.has_delays());
+  EXPECT_FALSE(Audit({0, 0}, {}).has_delays());
+}
+
+TEST(CausalAudit, SaysWhichPredecessorAndWhichDelay) {
+  const CausalAudit fresh = Audit({2}, {{{0, -1, -1}}, {{0, 0, 0}}});
+  EXPECT_EQ(Describe(*fresh.first(), "stem"),
+            "subnet 1 read stem at version 0 on stage 0; with delay 2 it has no read predecessor");
+  const CausalAudit stale = Audit({1}, {{{0, -1, -1}}, {{0, -1, 0}}, {{0, -1, 1}}});
+  EXPECT_EQ(Describe(*stale.first(), "stem"),
+            "subnet 2 read stem at the initial weights on stage 0; with delay 1 its read "
+            "predecessor is subnet 0");
+  const CausalAudit base = Audit({1}, {{{0, -1, -1}}, {{0, -1, -1}}});
+  EXPECT_EQ(Describe(*base.first(), "stem"),
+            "subnet 1 updated stem at the initial weights on stage 0; its base predecessor is "
+            "subnet 0");
 }
 
 struct Case {
@@ -65,7 +95,7 @@ struct Case {
 class CausalAuditViolation : public testing::TestWithParam<Case> {};
 
 TEST_P(CausalAuditViolation, IsFoundAndDescribed) {
-  const CausalAudit audit = Audit(4, GetParam().stream);
+  const CausalAudit audit = Audit({0, 0, 0, 0}, GetParam().stream);
   EXPECT_EQ(audit.violations(), GetParam().violations);
   EXPECT_EQ(audit.subnets_affected(), GetParam().affected);
   ASSERT_TRUE(audit.first().has_value());
@@ -128,6 +158,12 @@ std::int64_t PredecessorByDefinition(const std::vector<SubnetRow>& rows, std::si
   return predecessor;
 }
 
+std::int64_t ReadByDefinition(const std::vector<SubnetRow>& rows, std::size_t j, std::int32_t layer,
+                              const std::vector<std::int64_t>& delays) {
+  const auto delay = static_cast<std::size_t>(delays[static_cast<std::size_t>(layer)]);
+  return PredecessorByDefinition(rows, j > delay ? j - delay : 0, layer);
+}
+
 struct Found {
   std::int64_t violations = 0;
   std::int64_t affected = 0;
@@ -135,13 +171,15 @@ struct Found {
   std::int32_t first_layer = -1;
 };
 
-Found AuditByDefinition(const std::vector<SubnetRow>& rows) {
+Found AuditByDefinition(const std::vector<SubnetRow>& rows,
+                        const std::vector<std::int64_t>& delays) {
   Found found;
   for (std::size_t j = 0; j < rows.size(); ++j) {
     const std::int64_t before = found.violations;
     for (const AccessRow& access : rows[j].accesses) {
-      const std::int64_t expected = PredecessorByDefinition(rows, j, access.layer);
-      const int wrong = (access.read_seq != expected) + (access.base_seq != expected);
+      const std::int64_t read = ReadByDefinition(rows, j, access.layer, delays);
+      const std::int64_t base = PredecessorByDefinition(rows, j, access.layer);
+      const int wrong = (access.read_seq != read) + (access.base_seq != base);
       if (wrong > 0 && found.violations == 0) {
         found.first_seq = rows[j].seq;
         found.first_layer = access.layer;
@@ -153,18 +191,20 @@ Found AuditByDefinition(const std::vector<SubnetRow>& rows) {
   return found;
 }
 
-std::vector<SubnetRow> RandomStream(std::mt19937_64& random, std::int32_t layers,
+std::vector<SubnetRow> RandomStream(std::mt19937_64& random,
+                                    const std::vector<std::int64_t>& delays,
                                     double violation_rate) {
   std::vector<SubnetRow> rows;
   std::uniform_real_distribution<double> chance(0.0, 1.0);
   const std::size_t subnets = 1 + random() % 40;
   for (std::size_t seq = 0; seq < subnets; ++seq) {
     rows.push_back(Subnet(static_cast<std::int64_t>(seq), {}));
-    for (std::int32_t layer = 0; layer < layers; ++layer) {
+    for (std::int32_t layer = 0; layer < std::ssize(delays); ++layer) {
       if (chance(random) < 0.6) continue;
       AccessRow access;
       access.layer = layer;
-      access.read_seq = access.base_seq = PredecessorByDefinition(rows, seq, layer);
+      access.read_seq = ReadByDefinition(rows, seq, layer, delays);
+      access.base_seq = PredecessorByDefinition(rows, seq, layer);
       const auto any_version = [&] {
         return static_cast<std::int64_t>(random() % (subnets + 1)) - 1;
       };
@@ -183,11 +223,14 @@ TEST(CausalAudit, AgreesWithTheDefinitionOnRandomStreams) {
                " verify_test --gtest_filter=CausalAudit.AgreesWithTheDefinitionOnRandomStreams");
   std::mt19937_64 random(seed);
   for (int round = 0; round < 300; ++round) {
-    const std::int32_t layers = 1 + static_cast<std::int32_t>(random() % 8);
-    const auto rows = RandomStream(random, layers, round % 3 * 0.05);
-    CausalAudit audit(static_cast<std::size_t>(layers));
+    std::vector<std::int64_t> delays(1 + random() % 8);
+    for (std::int64_t& delay : delays) {
+      delay = static_cast<std::int64_t>(random() % 2 * (random() % 12));
+    }
+    const auto rows = RandomStream(random, delays, round % 3 * 0.05);
+    CausalAudit audit(delays);
     for (const SubnetRow& row : rows) audit.Visit(row);
-    const Found found = AuditByDefinition(rows);
+    const Found found = AuditByDefinition(rows, delays);
     ASSERT_EQ(audit.violations(), found.violations) << "round " << round;
     ASSERT_EQ(audit.subnets_affected(), found.affected) << "round " << round;
     ASSERT_EQ(audit.first().has_value(), found.violations > 0) << "round " << round;

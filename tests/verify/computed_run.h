@@ -3,6 +3,7 @@
 // a comparison can be held against the causal graph itself.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "recorder/content_digest.h"
 #include "recorder/digest.h"
 #include "store/record.h"
+#include "supernet/spec.h"
 
 namespace verbatim {
 
@@ -25,7 +27,24 @@ struct ComputedShape {
   int candidates = 8;
   std::uint64_t seed = 1;
   std::string level = "weights";
+  std::vector<std::int64_t> delays;  ///< by position; 0 where it ends
+
+  std::int64_t DelayAt(int position) const {
+    const auto at = static_cast<std::size_t>(position);
+    return at < delays.size() ? delays[at] : 0;
+  }
 };
+
+/// As far as it tells of delays.
+inline Spec ComputedSpec(const ComputedShape& shape) {
+  Spec spec;
+  spec.supernet.stem.delay = shape.DelayAt(0);
+  for (int block = 0; block < shape.blocks; ++block) {
+    spec.supernet.blocks.emplace_back().delay = shape.DelayAt(block + 1);
+  }
+  spec.supernet.head.delay = shape.DelayAt(shape.blocks + 1);
+  return spec;
+}
 
 /// What a fault may change of a subnet while it is computed.
 struct Computing {
@@ -66,10 +85,13 @@ class ComputedRun {
  public:
   explicit ComputedRun(const ComputedShape& shape, ComputedFault fault = {})
       : shape_(shape), fault_(std::move(fault)), layers_(ComputedLayers(shape)) {
-    for (const LayerRow& layer : layers_) states_.push_back({-1, layer.initial_digest, {}});
+    for (const LayerRow& layer : layers_) {
+      states_.push_back({-1, layer.initial_digest, {}, {{-1, layer.initial_digest}}});
+    }
     for (std::int64_t seq = 0; seq < shape.subnets; ++seq) Train(seq);
   }
 
+  const ComputedShape& shape() const { return shape_; }
   const std::vector<LayerRow>& layers() const { return layers_; }
   const std::vector<SubnetRow>& subnets() const { return subnets_; }
   std::vector<SubnetRow>& subnets() { return subnets_; }
@@ -79,12 +101,26 @@ class ComputedRun {
     std::int64_t version;
     Digest weights;
     Digest optimizer_state;
+    std::vector<std::pair<std::int64_t, Digest>> versions;  ///< all, with their weights
   };
+
+  /// The newest version that the updates of subnets below seq - delay left.
+  const std::pair<std::int64_t, Digest>& VersionRead(std::int64_t seq, std::int32_t layer) const {
+    const auto& versions = states_[layer].versions;
+    auto version = versions.rbegin();
+    while (version->first >=
+           std::max<std::int64_t>(seq - shape_.DelayAt(layers_[layer].position), 0)) {
+      ++version;
+    }
+    return *version;
+  }
 
   void Train(std::int64_t seq) {
     SubnetRow row = Start(seq);
     std::vector<Digest> read, weights;
-    for (const AccessRow& access : row.accesses) read.push_back(states_[access.layer].weights);
+    for (const AccessRow& access : row.accesses) {
+      read.push_back(VersionRead(seq, access.layer).second);
+    }
     if (fault_) fault_(false, {row, read, weights});
     Digest activation = row.batch_digest;
     for (const Digest& input : read) activation = Mix(1, {activation, input});
@@ -116,7 +152,8 @@ class ComputedRun {
       }
       AccessRow access;
       access.layer = layer;
-      access.read_seq = access.base_seq = states_[layer].version;
+      access.read_seq = VersionRead(seq, layer).first;
+      access.base_seq = states_[layer].version;
       row.accesses.push_back(access);
     }
     return row;
@@ -128,6 +165,7 @@ class ComputedRun {
       State& state = states_[access.layer];
       state.version = row.seq;
       state.weights = weights[i];
+      state.versions.emplace_back(row.seq, weights[i]);
       if (shape_.level == "losses") continue;
       access.weights = state.weights;
       access.optimizer_state = state.optimizer_state;

@@ -171,6 +171,22 @@ TEST(CompareRecords, BlamesTheSpecWhereItAsksForOtherNumbers) {
   EXPECT_THAT(verdict.first_difference->cause, HasSubstr("the specs differ (training.lr.base)"));
 }
 
+TEST(CompareRecords, BlamesTheSpecForOtherVersionsWhereItAsksForAnotherDelay) {
+  const SampleRun a = MakeSampleRun();
+  SampleRun b = a;
+  EditSpec(b, "\"head\":{\"delay\":0", "\"head\":{\"delay\":2");
+  for (SubnetRow& row : b.subnets) {
+    row.accesses.back().read_seq = std::max<std::int64_t>(row.seq - 3, -1);
+  }
+  const Verdict verdict = DiffSealed(a, b);
+  EXPECT_EQ(verdict.first_difference->kind, DifferenceClass::kSpec);
+  EXPECT_EQ(verdict.first_difference->what, "version read");
+  EXPECT_EQ(verdict.first_difference->seq, 1);
+  EXPECT_THAT(verdict.first_difference->cause, HasSubstr("the specs differ (supernet.head.delay)"));
+  b.subnets[9].accesses.back().read_seq = 8;  // which no spec asks for
+  EXPECT_EQ(DiffSealed(a, b).first_difference->kind, DifferenceClass::kSchedule);
+}
+
 TEST(CompareRecords, DoesNotBlameWhatASpecSaysOfNoSubnet) {
   const SampleRun a = MakeSampleRun();
   SampleRun b = a;

@@ -11,6 +11,7 @@
 
 #include "tests/temporary_folder.h"
 #include "tests/verify/sample_run.h"
+#include "verify/report.h"
 
 namespace verbatim {
 namespace {
@@ -335,6 +336,20 @@ TEST_F(ExamineList, ComparesWithTheListFile) {
   EXPECT_EQ(Find(verdict, kCheckStream).detail, "12 subnets chose what list.jsonl lists");
 }
 
+TEST_F(ExamineList, ComparesWithTheListFileReordered) {
+  const std::string list = R"("sampler":{"file":"list.jsonl","kind":"list"})";
+  const auto place = sample_.run.spec_json.find(list);
+  sample_.run.spec_json.replace(
+      place, list.size(),
+      R"("sampler":{"kind":"reorder","of":{"kind":"list","file":"list.jsonl"},"window":1})");
+  const Verdict same = Examine(sample_);  // a window of one leaves the order
+  EXPECT_EQ(Find(same, kCheckStream).detail,
+            "12 subnets chose what sampler reorder makes of what list.jsonl lists");
+  EXPECT_EQ(same.exit_code(), 0);
+  sample_.run.spec_json.replace(sample_.run.spec_json.find("\"window\":1"), 10, "\"window\":9");
+  EXPECT_EQ(Find(Examine(sample_), kCheckStream).outcome, Outcome::kFailed);
+}
+
 TEST_F(ExamineList, FindsAnEditedListFile) {
   const auto saved = sample_.subnets;
   sample_.subnets[5].choices[2] = (saved[5].choices[2] + 1) % 3;
@@ -351,7 +366,38 @@ TEST_F(ExamineList, SaysThatTheListFileIsGone) {
   const Verdict verdict = Examine(sample_);
   EXPECT_EQ(verdict.exit_code(), 0);
   EXPECT_EQ(Find(verdict, kCheckStream).outcome, Outcome::kNotRun);
-  EXPECT_THAT(Find(verdict, kCheckStream).detail, HasSubstr("list.jsonl cannot be read"));
+  EXPECT_THAT(Find(verdict, kCheckStream).detail, HasSubstr("list.jsonl: the list of subnets cannot be read"));
+}
+
+TEST(Examine, DrawsAFairStreamAgain) {
+  SampleRun sample = MakeSampleRun();
+  const std::string uniform = "\"kind\":\"uniform\"";
+  sample.run.spec_json.replace(sample.run.spec_json.find(uniform), uniform.size(),
+                               "\"kind\":\"fair\"");
+  const Verdict verdict = Examine(sample);
+  EXPECT_EQ(verdict.exit_code(), 1);
+  EXPECT_EQ(verdict.first_difference->kind, DifferenceClass::kSpec);
+  EXPECT_THAT(Find(verdict, kCheckStream).detail,
+              HasSubstr("did not choose what sampler fair draws with seed 7"));
+}
+
+TEST(Examine, AuditsReadsAgainstTheDelaysOfTheSpec) {
+  SampleRun sample = MakeSampleRun();
+  const std::string head = "\"head\":{\"delay\":0";
+  sample.run.spec_json.replace(sample.run.spec_json.find(head), head.size(),
+                               "\"head\":{\"delay\":3");
+  const Verdict early = Examine(sample);
+  EXPECT_EQ(early.exit_code(), 1);
+  EXPECT_EQ(early.counts.violations, 11);  // all but the first, which reads the initial weights
+  EXPECT_EQ(early.first_difference->cause,
+            "subnet 1 read head at version 0 on stage 1; with delay 3 it has no read predecessor");
+  for (SubnetRow& row : sample.subnets) {
+    row.accesses.back().read_seq = std::max<std::int64_t>(row.seq - 4, -1);
+  }
+  Seal(sample);
+  const Verdict late = Examine(sample);
+  EXPECT_EQ(late.exit_code(), 0) << RenderText(late);
+  EXPECT_THAT(Find(late, kCheckCausality).detail, HasSubstr("as late as the delays say"));
 }
 
 TEST(Examine, AcceptsTheWholePrefixOfAnInterruptedRun) {

@@ -22,9 +22,8 @@ struct Result {
   std::vector<Difference> differences;  ///< one per subnet that differs
 };
 
-Result Compare(const std::vector<LayerRow>& layers, const std::vector<SubnetRow>& a,
+Result Compare(const LayerTable& table, const std::vector<SubnetRow>& a,
                const std::vector<SubnetRow>& b) {
-  const LayerTable table = *LayerTable::Build(layers);
   RunComparison comparison(table, std::ssize(a));
   Result result;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -34,8 +33,15 @@ Result Compare(const std::vector<LayerRow>& layers, const std::vector<SubnetRow>
   return result;
 }
 
+Result Compare(const std::vector<LayerRow>& layers, const std::vector<SubnetRow>& a,
+               const std::vector<SubnetRow>& b) {
+  return Compare(*LayerTable::Build(layers), a, b);
+}
+
 Result Compare(const ComputedRun& a, const ComputedRun& b) {
-  return Compare(a.layers(), a.subnets(), b.subnets());
+  LayerTable table = *LayerTable::Build(a.layers());
+  table.ReadDelays(ComputedSpec(a.shape()));
+  return Compare(table, a.subnets(), b.subnets());
 }
 
 std::set<std::int64_t> Expand(const std::vector<SeqRange>& ranges) {
@@ -46,16 +52,27 @@ std::set<std::int64_t> Expand(const std::vector<SeqRange>& ranges) {
   return seqs;
 }
 
-/// Subnets that a change of `layer` by subnet `origin` reaches in the causal graph.
-std::set<std::int64_t> Reachable(const std::vector<SubnetRow>& subnets, std::int64_t origin,
-                                 std::int32_t layer) {
+/// Subnets that a change of `layer` by subnet `origin` reaches in the causal graph. Who reads a
+/// changed version changes all its layers, who only updates one changes that one.
+std::set<std::int64_t> Reachable(const ComputedRun& run, std::int64_t origin, std::int32_t layer) {
+  const std::vector<SubnetRow>& subnets = run.subnets();
   std::set<std::int64_t> reached;
-  for (auto subnet = subnets.begin(); subnet != subnets.end(); ++subnet) {
-    const std::vector<SubnetRow> earlier(subnets.begin(), subnet);
-    for (const AccessRow& access : subnet->accesses) {
-      const std::int64_t writer = CausalPredecessor(earlier, access.layer);
-      const bool is_changed = writer == origin && access.layer == layer;
-      if (is_changed || reached.contains(writer)) reached.insert(subnet->seq);
+  std::set<std::pair<std::int64_t, std::int32_t>> changed{{origin, layer}};
+  for (std::int64_t seq = origin + 1; seq < std::ssize(subnets); ++seq) {
+    const auto sees_change = [&](const AccessRow& access, std::int64_t delay) {
+      const auto end = subnets.begin() + std::max<std::int64_t>(seq - delay, 0);
+      const std::int64_t writer = CausalPredecessor({subnets.begin(), end}, access.layer);
+      return changed.contains({writer, access.layer});
+    };
+    const std::vector<AccessRow>& accesses = subnets[seq].accesses;
+    bool reads_change = false;
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      reads_change |= sees_change(accesses[i], run.shape().DelayAt(static_cast<int>(i)));
+    }
+    for (const AccessRow& access : accesses) {
+      if (!reads_change && !sees_change(access, 0)) continue;
+      changed.insert({seq, access.layer});
+      reached.insert(seq);
     }
   }
   return reached;
@@ -97,7 +114,7 @@ TEST(RunComparison, OneBitTaintsWhatTheCausalGraphReaches) {
       EXPECT_EQ(comparison.origins[0].layer, layer);
       EXPECT_EQ(comparison.origins[0].phase, Phase::kUpdate);
       EXPECT_EQ(comparison.origins[0].kind, DifferenceClass::kComputation);
-      const auto reachable = Reachable(a.subnets(), 150, layer);
+      const auto reachable = Reachable(a, 150, layer);
       EXPECT_EQ(Expand(comparison.tainted), reachable);
       EXPECT_EQ(comparison.tainted_count, std::ssize(reachable));
       EXPECT_EQ(comparison.subnets_equal, 300 - 1 - std::ssize(reachable));
@@ -106,6 +123,76 @@ TEST(RunComparison, OneBitTaintsWhatTheCausalGraphReaches) {
       EXPECT_EQ(comparison.layers[0].first_seq, 150);
     }
   }
+}
+
+TEST(RunComparison, TaintFollowsVersionsReadLateAndUpdatesOfTheNewest) {
+  const std::vector<std::int64_t> ends = {4, 0, 0, 0, 0, 0, 0, 4};
+  const std::vector<std::int64_t> mixed = {9, 0, 30, 1, 0, 0, 200, 0};
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (const auto& delays : {ends, mixed}) {
+      for (const std::size_t access : {0U, 2U, 4U, 7U}) {
+        SCOPED_TRACE(fmt::format("seed {}, stem {}, access {}", seed, delays[0], access));
+        const ComputedShape shape{.candidates = 8, .seed = seed, .delays = delays};
+        const ComputedRun a(shape), b(shape, FlipBit(150, access));
+        const std::int32_t layer = a.subnets()[150].accesses[access].layer;
+        const Comparison comparison = Compare(a, b).comparison;
+        EXPECT_EQ(Compare(a, a).comparison.subnets_equal, 300);
+        ASSERT_EQ(comparison.origin_count, 1);
+        EXPECT_EQ(comparison.origins[0].seq, 150);
+        EXPECT_EQ(comparison.origins[0].layer, layer);
+        EXPECT_EQ(Expand(comparison.tainted), Reachable(a, 150, layer));
+      }
+    }
+  }
+}
+
+TEST(RunComparison, TellsAnUpdateOfAVersionThatDiffersFromAReadOfOne) {
+  const ComputedShape shape{.subnets = 12, .delays = {3}};
+  const ComputedRun a(shape), b(shape, FlipBit(4, 0));
+  const Result result = Compare(a, b);
+  ASSERT_EQ(std::ssize(result.differences), 8);
+  EXPECT_EQ(result.differences[1].seq, 5);
+  EXPECT_EQ(result.differences[1].what, "weights");
+  EXPECT_EQ(result.differences[1].cause, "it updated stem, which differs since subnet 4");
+  EXPECT_EQ(result.differences[4].seq, 8);
+  EXPECT_EQ(result.differences[4].what, "loss");
+  EXPECT_EQ(result.differences[4].cause, "it read stem, which differs since subnet 4");
+}
+
+TEST(RunComparison, WhatAnUpdatedVersionDoesNotExplainIsAnOrigin) {
+  const ComputedShape shape{.subnets = 12, .level = "full", .delays = {3}};
+  const ComputedRun a(shape);
+  const auto compare = [&](const std::function<void(SubnetRow&)>& change) {
+    ComputedRun b(shape, FlipBit(4, 0));
+    change(b.subnets()[5]);  // its stem's base differs, nothing that it read does
+    const Comparison comparison = Compare(a, b).comparison;
+    VERBATIM_CHECK(comparison.origins.size() == 2 && comparison.origins[1].seq == 5);
+    return comparison.origins[1];
+  };
+  EXPECT_EQ(compare([](SubnetRow& row) { row.loss_bits ^= 1; }).what, "loss");
+  const Difference gradients =
+      compare([](SubnetRow& row) { row.accesses[0].gradients->bytes[0] ^= 1; });
+  EXPECT_EQ(gradients.what, "gradients");
+  EXPECT_EQ(gradients.layer_name, "stem");
+  const Difference update = compare([](SubnetRow& row) { row.accesses[2].weights->bytes[0] ^= 1; });
+  EXPECT_EQ(update.what, "weights");
+  EXPECT_EQ(update.layer, a.subnets()[5].accesses[2].layer);
+}
+
+TEST(RunComparison, KnowsWhichVersionADelayedLayerHadToSee) {
+  const ComputedRun run({.subnets = 12, .delays = {3}});
+  LayerTable table = *LayerTable::Build(run.layers());
+  table.ReadDelays(ComputedSpec(run.shape()));
+  const auto cause = [&](std::int64_t AccessRow::*version, std::int64_t seen) {
+    std::vector<SubnetRow> b = run.subnets();
+    b[8].accesses[0].*version = seen;
+    return Compare(table, run.subnets(), b).differences.at(0).cause;
+  };
+  EXPECT_EQ(cause(&AccessRow::read_seq, 7),
+            "the reference, on stage 0, did not read what its causal predecessor left (subnet 4)");
+  EXPECT_EQ(cause(&AccessRow::base_seq, 4),
+            "the reference, on stage 0, did not update what its causal predecessor left (subnet "
+            "7)");
 }
 
 TEST(RunComparison, FindsAnOriginAmongTaintedSubnets) {
@@ -130,7 +217,7 @@ TEST(RunComparison, WithoutDigestsTaintFollowsTheGraphFromTheFirstSubnetThatDiff
     const ComputedShape shape{.candidates = 40, .seed = seed, .level = "losses"};
     const ComputedRun a(shape), b(shape, FlipBit(150, 2));
     const std::int32_t layer = a.subnets()[150].accesses[2].layer;
-    auto reachable = Reachable(a.subnets(), 150, layer);
+    auto reachable = Reachable(a, 150, layer);
     const Comparison comparison = Compare(a, b).comparison;
     if (reachable.empty()) {  // nobody reads the layer again
       EXPECT_EQ(comparison.subnets_equal, 300);

@@ -25,7 +25,8 @@ struct SyntheticShape {
   int candidates = 4;
   int stages = 3;
   int microbatches = 2;
-  float spread = 0.25F;  ///< of the losses
+  float spread = 0.25F;    ///< of the losses
+  std::int64_t delay = 0;  ///< of stem and head
 };
 
 /// The layers of position p are p · candidates …; every layer is versioned.
@@ -108,6 +109,12 @@ class SyntheticReader : public RecordReader {
   std::int64_t Predecessor(std::int64_t seq, int position) const {
     return predecessors_[static_cast<std::size_t>(seq * shape_.positions + position)];
   }
+  /// Every subnet uses stem and head.
+  std::int64_t ReadPredecessor(std::int64_t seq, int position) const {
+    const bool is_end = position == 0 || position == shape_.positions - 1;
+    if (!is_end) return Predecessor(seq, position);
+    return std::max<std::int64_t>(seq - 1 - shape_.delay, -1);
+  }
   const SyntheticShape& shape() const { return shape_; }
 
  private:
@@ -176,7 +183,8 @@ class SyntheticReader : public RecordReader {
     for (int position = 0; options.accesses && position < shape_.positions; ++position) {
       AccessRow access;
       access.layer = LayerAt(seq, position);
-      access.read_seq = access.base_seq = Predecessor(seq, position);
+      access.base_seq = Predecessor(seq, position);
+      access.read_seq = ReadPredecessor(seq, position);
       access.stage = StageOf(position);
       row.accesses.push_back(access);
     }

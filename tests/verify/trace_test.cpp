@@ -89,6 +89,40 @@ TEST(WriteTrace, FlowsLeadFromUpdatesToTheForwardsThatReadThem) {
   }
 }
 
+TEST(WriteTrace, FlowsLeadToReadersOfOlderVersionsToo) {
+  const auto count = [](std::int64_t delay) {
+    return Events(
+               TraceOf(SyntheticReader(
+                   {.subnets = 80, .positions = 2, .candidates = 1, .stages = 2, .delay = delay})),
+               "f")
+        .size();
+  };
+  EXPECT_EQ(count(0), 2U * 79U);
+  EXPECT_EQ(count(4), 2U * 75U);
+  EXPECT_EQ(count(63), 2U * 16U);
+  EXPECT_EQ(count(64), 0U);
+}
+
+TEST(WriteTrace, FlowsFollowALayerThatMoves) {
+  SampleRun sample = MakeSampleRun();
+  sample.subnets.resize(2);
+  for (SubnetRow& row : sample.subnets) {
+    const auto stage = static_cast<std::int32_t>(row.seq);
+    row.activities = {{stage, 0, Phase::kForward, 100 * row.seq, 100 * row.seq + 10},
+                      {stage, 0, Phase::kUpdate, 100 * row.seq + 20, 100 * row.seq + 30}};
+    for (AccessRow& access : row.accesses) access.stage = stage;
+  }
+  const json trace = TraceOf(SampleReader(sample));
+  const auto starts = Events(trace, "s");
+  const auto ends = Events(trace, "f");
+  ASSERT_EQ(starts.size(), 1U);
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(starts[0]["tid"], 1);
+  EXPECT_EQ(ends[0]["tid"], 2);
+  EXPECT_DOUBLE_EQ(starts[0]["ts"].get<double>(), 0.02);
+  EXPECT_DOUBLE_EQ(ends[0]["ts"].get<double>(), 0.1);
+}
+
 TEST(WriteTrace, OfARecordWithoutActivityIsStillOne) {
   const SampleRun sample = MakeSampleRun();
   EXPECT_TRUE(Events(TraceOf(SampleReader(sample)), "X").empty());

@@ -142,7 +142,7 @@ std::string GraphTable(const Neighbourhood& neighbourhood) {
     nodes += RowHtml(
         {fmt::format("{}", node.seq), fmt::format("{}", node.level), EqualityText(node.equality)});
   }
-  return TableHtml("Versions read", {"subnet", "read versions of", "layers"}, rows) +
+  return TableHtml("Versions used", {"subnet", "used versions of", "layers"}, rows) +
          TableHtml("Subnets", {"subnet", "level", "compares as"}, nodes);
 }
 
@@ -192,14 +192,15 @@ std::string NeighbourhoodHtml(const Verdict& verdict, const ReportData& data) {
   if (!data.neighbourhood || data.neighbourhood->nodes.empty()) return "";
   const Neighbourhood& neighbourhood = *data.neighbourhood;
   const std::string caption = fmt::format(
-      "Subnet {}{}, the subnets whose versions it read, and those that read its own, two levels "
-      "each way. Time runs down; a line joins a version's writer to its reader.{}",
+      "Subnet {}{}, the subnets whose versions it read or updated, and those that used its own, "
+      "two "
+      "levels each way. Time runs down; a line joins a version's writer to its user.{}",
       neighbourhood.seq, HasFocus(verdict) ? ", the first that differs" : "",
       neighbourhood.complete
           ? ""
           : fmt::format(" At each level the {} nearest are shown.", Neighbourhood::kShownPerLevel));
   return SectionHtml("neighbourhood", "Causal neighbourhood",
-                     FigureHtml("graph", "Graph of versions written and read",
+                     FigureHtml("graph", "Graph of versions written and used",
                                 Legend({{"node equal", "equal"},
                                         {"node tainted", "tainted △"},
                                         {"node origin", "origin ×"},

@@ -7,15 +7,17 @@
 namespace verbatim {
 namespace {
 
-/// The layers that `reader_seq` read from each writer.
-using Reads = std::map<std::int64_t, std::vector<std::int32_t>>;
+/// The layers whose versions a subnet saw, by the subnet that wrote those.
+using Seen = std::map<std::int64_t, std::vector<std::int32_t>>;
 
-Reads ReadsOf(const SubnetRow& subnet) {
-  Reads reads;
+Seen SeenBy(const SubnetRow& subnet) {
+  Seen seen;
   for (const AccessRow& access : subnet.accesses) {
-    if (access.read_seq >= 0) reads[access.read_seq].push_back(access.layer);
+    if (access.read_seq >= 0) seen[access.read_seq].push_back(access.layer);
+    const bool is_other = access.base_seq >= 0 && access.base_seq != access.read_seq;
+    if (is_other) seen[access.base_seq].push_back(access.layer);
   }
-  return reads;
+  return seen;
 }
 
 class NeighbourhoodSearch {
@@ -61,7 +63,7 @@ std::string NeighbourhoodSearch::Name(std::int32_t layer) const {
 void NeighbourhoodSearch::AddEdges(const SubnetRow& subnet) {
   const auto to = level_.find(subnet.seq);
   if (to == level_.end()) return;
-  for (const auto& [writer, layers] : ReadsOf(subnet)) {
+  for (const auto& [writer, layers] : SeenBy(subnet)) {
     const auto from = level_.find(writer);
     if (from == level_.end() || from->second != to->second - 1) continue;
     NeighbourEdge edge{writer, subnet.seq, {}};
@@ -80,7 +82,7 @@ Status NeighbourhoodSearch::AddPredecessors(int level) {
   }
   std::set<std::int64_t, std::greater<>> writers;
   for (const SubnetRow& reader : readers) {
-    for (const auto& [writer, layers] : ReadsOf(reader)) writers.insert(writer);
+    for (const auto& [writer, layers] : SeenBy(reader)) writers.insert(writer);
   }
   for (const std::int64_t writer : writers) Place(writer, level);
   for (const SubnetRow& reader : readers) AddEdges(reader);
@@ -94,7 +96,7 @@ Status NeighbourhoodSearch::AddSuccessors() {
     ASSIGN_OR_RETURN(const auto subnet, reader_.Subnet(result_.seq + ahead, {true, false, false}));
     if (!subnet) break;
     int level = 3;
-    for (const auto& [writer, layers] : ReadsOf(*subnet)) {
+    for (const auto& [writer, layers] : SeenBy(*subnet)) {
       const auto from = level_.find(writer);
       if (from != level_.end() && from->second >= 0) level = std::min(level, from->second + 1);
     }

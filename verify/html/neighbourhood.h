@@ -1,5 +1,5 @@
-// The causal neighbourhood of one subnet: whose versions it read, whose those read, and who read
-// its own. Drawn, it shows where a difference can come from and where it goes.
+// The causal neighbourhood of one subnet: whose versions it read or updated, whose those did, and
+// who read or updated its own. Drawn, it shows where a difference can come from and where it goes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct NeighbourNode {
   Equality equality = Equality::kNotCompared;
 };
 
-/// `to` read the versions of `layers` that `from` wrote, as the record observed it.
+/// `to` read or updated the versions of `layers` that `from` wrote, as the record observed it.
 struct NeighbourEdge {
   std::int64_t from = 0;
   std::int64_t to = 0;

@@ -199,7 +199,7 @@
         .map(([, to, layers]) => `wrote ${layers.join(", ")} for ${to}`).join("; ");
     }
     return edges.filter(([, to]) => to === seq)
-      .map(([from, , layers]) => `read ${layers.join(", ")} of ${from}`).join("; ");
+      .map(([from, , layers]) => `used ${layers.join(", ")} of ${from}`).join("; ");
   }
 
   function drawNode(svg, x, y, level, equality) {
@@ -238,7 +238,7 @@
       const middle = (a.y + b.y) / 2;
       tip(svg.append("path").attr("class", `edge ${EQUALITY[a.equality]}`)
         .attr("d", `M${a.x},${a.y}C${a.x},${middle} ${b.x},${middle} ${b.x},${b.y}`),
-      `subnet ${to} read ${layers.join(", ")} of subnet ${from}`);
+      `subnet ${to} used ${layers.join(", ")} of subnet ${from}`);
     });
     graph.nodes.forEach(([seq, level, equality]) => {
       const { x, y } = place.get(seq);

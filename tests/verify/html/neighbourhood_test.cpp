@@ -41,6 +41,17 @@ TEST(Neighbourhood, OfAChainIsTwoLevelsEachWay) {
   EXPECT_TRUE(Of(reader, 10).nodes.empty());
 }
 
+TEST(Neighbourhood, JoinsASubnetToWhatItReadAndToWhatItUpdated) {
+  const SyntheticReader reader({.subnets = 12, .positions = 2, .candidates = 1, .delay = 2});
+  const Neighbourhood late = Of(reader, 7);
+  ASSERT_NE(Find(late, 4), nullptr);  // 7 read it
+  ASSERT_NE(Find(late, 6), nullptr);  // and updated what it left
+  EXPECT_EQ(Find(late, 4)->level, -1);
+  EXPECT_EQ(Find(late, 6)->level, -1);
+  EXPECT_EQ(Find(late, 8)->level, 1);
+  EXPECT_EQ(Find(late, 10)->level, 1);
+}
+
 TEST(Neighbourhood, EdgesAreTheVersionsThatWereRead) {
   const SyntheticReader reader({});
   const Neighbourhood found = Of(reader, 31);
