@@ -105,12 +105,13 @@ void AddExecutionOptions(CLI::App& command, TrainRequest& request) {
       ->check(CLI::Validator(DeviceProblem, ""))
       ->capture_default_str();
   command
-      .add_option("--policy", request.policy,
-                  "Schedule: causal, sequential (one subnet at a time) or asynchronous (ignores "
-                  "causality; from two stages on its records do not verify). Example: --policy "
-                  "sequential")
+      .add_option(
+          "--policy", request.policy,
+          "Schedule: causal, sequential (one task at a time), gpipe or 1f1b (one subnet at a "
+          "time) or asynchronous (ignores causality; from two stages on its records do not "
+          "verify). Example: --policy sequential")
       ->type_name("POLICY")
-      ->check(CLI::IsMember({"causal", "sequential", "asynchronous"}))
+      ->check(CLI::IsMember({"causal", "sequential", "gpipe", "1f1b", "asynchronous"}))
       ->capture_default_str();
 }
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 #include "schedule/task.h"
@@ -52,11 +52,31 @@ class Policy {
   virtual std::optional<Task> Choose(const ReadyView& view) const = 0;
 };
 
+/// Every policy by its name (`--policy`).
+///
 /// "causal": CSP (NASPipe, ASPLOS'22, section 4): a subnet starts on a stage when all its causal
 /// predecessors there have been updated; backward before forward, lowest subnet first.
 /// "sequential": one task at a time, a subnet when all earlier ones are finished.
+/// "gpipe" (Huang et al., NeurIPS'19): one subnet at a time; a stage runs all its forwards, then
+/// all its backwards. Idle for (S - 1) / (M + S - 1) of the time, on S equal stages.
+/// "1f1b" (PipeDream-flush; Narayanan et al., ICML'21): likewise, but a stage runs a backward as
+/// soon as it can and holds at most as many micro-batches as stages follow it, itself counted.
+/// "pipedream" (Narayanan et al., SOSP'19): asynchronous 1F1B with weight stashing. Nothing waits
+/// for a predecessor, but a stage holds micro-batches of at most as many subnets as stages follow
+/// it, itself counted; each subnet's backward uses the version that its forward read.
 /// "asynchronous": a subnet starts whenever the stage is free. Not reproducible: the negative
-/// control. kUsage for another name.
+/// control.
+struct PolicyKind {
+  std::string_view name;
+  bool is_causal;     ///< every run is equal to the sequential reference
+  bool is_trainable;  ///< else for simulations only
+};
+std::span<const PolicyKind> PolicyKinds();
+
+/// kUsage for another name.
 Result<std::unique_ptr<Policy>> MakePolicy(std::string_view name);
+
+/// kUsage where `name` is none, or one for simulations only.
+Status CheckTrainable(std::string_view name);
 
 }  // namespace verbatim

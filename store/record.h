@@ -27,7 +27,7 @@ struct RunInfo {
   std::string spec_json;    ///< effective spec (SpecToJson)
   std::string spec_folder;  ///< absolute; where the spec's relative paths start
   std::string command_line;
-  std::string policy;        ///< "causal", "sequential", "asynchronous"
+  std::string policy;        ///< "causal", "sequential", "gpipe", "1f1b", "asynchronous"
   std::string record_level;  ///< "losses", "weights", "full"
   std::string device;        ///< "cpu", "cuda", "cuda:1"
   std::int64_t stages = 1;

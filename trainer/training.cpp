@@ -232,7 +232,7 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
         fmt::format("--policy sequential is the reference on one stage, not on {}", options.stages),
         "leave --stages out, or use --policy causal");
   }
-  RETURN_IF_ERROR(MakePolicy(options.policy));
+  RETURN_IF_ERROR(CheckTrainable(options.policy));
   RETURN_IF_ERROR(MakePartition(options.partition, experiment.space, {}, options.stages));
   return {};
 }

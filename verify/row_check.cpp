@@ -14,7 +14,8 @@ bool IsOneOf(std::string_view value, const std::array<std::string_view, N>& know
   return std::find(known.begin(), known.end(), value) != known.end();
 }
 
-constexpr std::array<std::string_view, 3> kPolicies{"causal", "sequential", "asynchronous"};
+constexpr std::array<std::string_view, 5> kPolicies{"causal", "sequential", "gpipe", "1f1b",
+                                                    "asynchronous"};
 constexpr std::array<std::string_view, 3> kLevels{"losses", "weights", "full"};
 
 }  // namespace
