@@ -1,0 +1,86 @@
+// What a simulation is asked, and what it reports. Times are in the cost table's unit.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/task.h"
+
+namespace verbatim {
+
+struct SimulationOptions {
+  std::int64_t subnets = 0;  ///< 0 … subnets-1 of the stream
+  std::int32_t microbatches = 1;
+  double last_microbatch = 1.0;    ///< rows of the last micro-batch per row of the others
+  std::int64_t in_flight_max = 4;  ///< subnets admitted and not finished
+  /// What a transfer between two stages takes: latency, and time on the link per byte. A link
+  /// carries one transfer at a time, in the order in which they set out.
+  double latency = 0.0;
+  double time_per_byte = 0.0;
+  /// Subnets whose tasks are kept: [timeline_begin, timeline_end).
+  std::int64_t timeline_begin = 0;
+  std::int64_t timeline_end = 0;
+};
+
+struct StageUse {
+  double forward = 0.0;  ///< time spent
+  double backward = 0.0;
+  double update = 0.0;
+  std::int64_t held_max = 0;          ///< micro-batches: forward begun, backward not done
+  std::int64_t activation_bytes = 0;  ///< of those, at most
+  /// At most: the newest version of each layer that lives here with its optimizer state, and older
+  /// versions that a delay or a subnet under way (PipeDream's stash) still needs.
+  std::int64_t weight_bytes = 0;
+
+  double busy() const { return forward + backward + update; }
+  bool operator==(const StageUse&) const = default;
+};
+
+struct SimulatedTask {
+  Task task;
+  int stage = 0;
+  double begin = 0.0;
+  double end = 0.0;
+  bool operator==(const SimulatedTask&) const = default;
+};
+
+/// A subnet's use of a versioned layer as the simulation observed it; kept with the timeline.
+struct SimulatedAccess {
+  std::int64_t seq = 0;
+  int layer = 0;
+  int stage = 0;
+  std::int64_t read = -1;  ///< seq that wrote the version read
+  std::int64_t base = -1;  ///< likewise the version updated
+  bool operator==(const SimulatedAccess&) const = default;
+};
+
+/// Moved from one stage to another.
+struct MovedBytes {
+  std::int64_t activations = 0;
+  std::int64_t gradients = 0;
+  std::int64_t versions = 0;
+  bool operator==(const MovedBytes&) const = default;
+};
+
+struct SimulationReport {
+  std::int64_t subnets = 0;
+  double makespan = 0.0;
+  double work = 0.0;           ///< of all tasks, one after another
+  double critical_path = 0.0;  ///< of the causal graph (causal_bound.h)
+  std::vector<StageUse> stages;
+  MovedBytes moved;
+  std::int64_t accesses = 0;
+  /// Accesses that read or updated another version than their causal predecessor's.
+  std::int64_t violations = 0;
+  std::vector<SimulatedTask> timeline;  ///< by begin
+  std::vector<SimulatedAccess> timeline_accesses;
+  bool operator==(const SimulationReport&) const = default;
+
+  double speedup() const { return makespan > 0 ? work / makespan : 1.0; }
+  /// No causal schedule on this many stages takes less.
+  double bound() const;
+  /// Share of its time that stages are idle, on average.
+  double bubble() const;
+};
+
+}  // namespace verbatim
