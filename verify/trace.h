@@ -1,5 +1,4 @@
-// A record's activity as a trace that Perfetto (ui.perfetto.dev) and Chrome's tracing page open.
-// Source of the form: "Trace Event Format" of the Chromium project, JSON object format.
+// A record's activity as a trace (trace_writer.h).
 #pragma once
 
 #include <functional>
@@ -11,10 +10,7 @@
 
 namespace verbatim {
 
-/// The trace: the run is a process, each stage a thread, each task a complete event ("forward 12")
-/// with subnet, micro-batch and loss; a flow leads from the update that wrote a version to the
-/// first forward that read it, once per writer, reader and their stages, where the version is one
-/// of the layer's 64 newest. Times are microseconds since the run's start.
+/// What TraceWriter makes of the run's subnets. Times are microseconds since the run's start.
 ///
 /// Streams: `write` gets consecutive pieces of one JSON text, and memory does not grow with the
 /// run. `record` is the path as typed. Errors are the reader's and those of `write`.
