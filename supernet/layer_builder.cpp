@@ -8,6 +8,7 @@
 #include "supernet/operator_shape.h"
 #include "supernet/operator_tensors.h"
 #include "supernet/spec_limits.h"
+#include "supernet/spec_names.h"
 #include "supernet/stream.h"
 
 namespace verbatim {
@@ -36,6 +37,14 @@ std::int64_t LargestMicrobatch(const TrainingSpec& training) {
 
 std::int64_t SmallestMicrobatch(const TrainingSpec& training) {
   return MicrobatchRows(training.batch, training.microbatches, training.microbatches - 1).size();
+}
+
+/// Values per place, of a layer's input or within it.
+std::int64_t LargestWidth(const Layer& layer) {
+  const bool attends =
+      layer.op.kind == OperatorKind::kAttention || layer.op.kind == OperatorKind::kCrossAttention;
+  const std::int64_t scores = attends ? layer.op.heads * layer.input.length : 0;
+  return std::max({layer.input.channels, layer.op.hidden, scores});
 }
 
 Status CheckPerChannel(const std::vector<double>& values, const char* name, std::int64_t channels) {
@@ -70,8 +79,10 @@ Status LayerBuilder::AddAll() {
 }
 
 Status LayerBuilder::CheckWhole() const {
-  RETURN_IF_ERROR(CheckPerChannel(spec_.data.mean, "mean", shape_.channels));
-  RETURN_IF_ERROR(CheckPerChannel(spec_.data.std, "std", shape_.channels));
+  if (shape_.IsImage()) {
+    RETURN_IF_ERROR(CheckPerChannel(spec_.data.mean, "mean", shape_.channels));
+    RETURN_IF_ERROR(CheckPerChannel(spec_.data.std, "std", shape_.channels));
+  }
   if (SmallestMicrobatch(spec_.training) <= 0) {
     return BadInput("the last micro-batch would be empty", "lower training.microbatches");
   }
@@ -79,7 +90,13 @@ Status LayerBuilder::CheckWhole() const {
   if (head.size() != 1 || head[0].kind != OperatorKind::kClassifier) {
     return BadInput("the head is not one classifier");
   }
-  if (spec_.supernet.stem.candidates.size() != 1) return BadInput("the stem is not one operator");
+  const auto& stem = spec_.supernet.stem.candidates;
+  if (stem.size() != 1) return BadInput("the stem is not one operator");
+  if (shape_.IsSequence() && stem[0].kind != OperatorKind::kEmbedding) {
+    return BadInput(fmt::format("supernet.stem: \"{}\" does not take a text's bytes",
+                                NameOf(kOperatorNames, stem[0].kind)),
+                    "use \"embedding\"");
+  }
   std::int64_t layers = 2;
   for (const BlockSpec& block : spec_.supernet.blocks) {
     layers += block.repeat * static_cast<std::int64_t>(block.candidates.size());
@@ -121,7 +138,8 @@ Status LayerBuilder::AddPosition(const BlockSpec& block, std::int64_t stride,
 Result<Layer> LayerBuilder::MakeLayer(const BlockSpec& block, std::int64_t stride,
                                       int candidate) const {
   const OperatorSpec& op = block.candidates[static_cast<std::size_t>(candidate)];
-  ASSIGN_OR_RETURN(const ActivationShape output, InferOutput(op, shape_, block, stride, classes_));
+  ASSIGN_OR_RETURN(const ActivationShape output,
+                   InferOutput(op, shape_, block, stride, {classes_, spec_.data.source}));
   OperatorTensors tensors = TensorsOf(op, shape_, output);
   Layer layer{.id = static_cast<int>(layers_.size()),
               .position = static_cast<int>(first_layer_.size()) - 1,
@@ -134,6 +152,8 @@ Result<Layer> LayerBuilder::MakeLayer(const BlockSpec& block, std::int64_t strid
               .residual = block.residual && op.kind != OperatorKind::kSkip,
               .trainable = block.trainable,
               .delay = block.delay,
+              .part = block.part,
+              .source = spec_.data.source,
               .parameters = std::move(tensors.parameters),
               .buffers = std::move(tensors.buffers)};
   RETURN_IF_ERROR(CheckLayer(layer));
@@ -157,13 +177,24 @@ Status LayerBuilder::CheckLayer(const Layer& layer) const {
           fmt::format("its {} has more than {} elements", parameter.name, kMaxTensorElements));
     }
   }
-  const std::int64_t width = std::max(layer.input.channels, layer.op.hidden);
-  const std::int64_t pixels = layer.input.IsImage() ? layer.input.height * layer.input.width : 1;
-  if (!IsAllowedSize({LargestMicrobatch(spec_.training), width, pixels})) {
+  if (layer.op.tied) RETURN_IF_ERROR(CheckTied(layer));
+  if (!IsAllowedSize(
+          {LargestMicrobatch(spec_.training), LargestWidth(layer), layer.input.Places()})) {
     return BadInput(fmt::format("a micro-batch has more than {} elements", kMaxTensorElements),
                     "lower training.batch, or raise training.microbatches");
   }
   return {};
+}
+
+Status LayerBuilder::CheckTied(const Layer& head) const {
+  const Layer& stem = layers_.front();
+  if (stem.op.kind != OperatorKind::kEmbedding) {
+    return BadInput("it is tied to the stem, which is no embedding", "remove \"tied\"");
+  }
+  if (stem.output.channels == head.input.channels) return {};
+  return BadInput(fmt::format("it is tied to an embedding of {} features, but its input has {}",
+                              stem.output.channels, head.input.channels),
+                  "remove \"tied\", or give the last block the stem's \"features\"");
 }
 
 }  // namespace verbatim

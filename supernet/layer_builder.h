@@ -32,6 +32,8 @@ class LayerBuilder {
   /// One candidate; the error's message is the bare reason.
   Result<Layer> MakeLayer(const BlockSpec& block, std::int64_t stride, int candidate) const;
   Status CheckLayer(const Layer& layer) const;
+  /// Whether the head can use the stem's matrix.
+  Status CheckTied(const Layer& head) const;
   /// What concerns no single position.
   Status CheckWhole() const;
 

@@ -9,6 +9,11 @@ namespace {
 
 Status ExpectImage(const OperatorSpec& op, const ActivationShape& input, const BlockSpec& block) {
   const std::string_view name = NameOf(kOperatorNames, op.kind);
+  if (input.IsSequence()) {
+    return BadInput(fmt::format("\"{}\" takes an image, but its input is a sequence of {}", name,
+                                ToString(input)),
+                    "use \"conv1d\", \"attention\", \"ffn\" or their like on sequences");
+  }
   if (!input.IsImage()) {
     return BadInput(fmt::format("\"{}\" takes an image, but its input is a vector of {} features",
                                 name, input.channels),
@@ -22,11 +27,13 @@ Status ExpectImage(const OperatorSpec& op, const ActivationShape& input, const B
   return {};
 }
 
-Status ExpectVectorOutput(const OperatorSpec& op, const BlockSpec& block, std::int64_t stride) {
+/// Of an operator that gives `what`, a vector or a sequence.
+Status ExpectFeatures(const OperatorSpec& op, const BlockSpec& block, std::int64_t stride,
+                      const char* what) {
   const std::string_view name = NameOf(kOperatorNames, op.kind);
   if (block.channels > 0) {
     return BadInput(
-        fmt::format("\"{}\" gives a vector, but the block gives {} channels", name, block.channels),
+        fmt::format("\"{}\" gives {}, but the block gives {} channels", name, what, block.channels),
         "write \"features\" instead of \"channels\"");
   }
   if (stride != 1) {
@@ -86,7 +93,13 @@ Result<ActivationShape> InferSkip(const ActivationShape& input, const BlockSpec&
 
 Result<ActivationShape> InferLinear(const OperatorSpec& op, const ActivationShape& input,
                                     const BlockSpec& block, std::int64_t stride) {
-  RETURN_IF_ERROR(ExpectVectorOutput(op, block, stride));
+  RETURN_IF_ERROR(ExpectFeatures(op, block, stride, "a vector"));
+  if (input.IsSequence()) {
+    return BadInput(
+        fmt::format("\"linear\" takes a vector or an image, but its input is a sequence of {}",
+                    ToString(input)),
+        "use \"ffn\", \"glu\" or \"conv1d\" on sequences");
+  }
   if (input.IsImage() && op.kind == OperatorKind::kFfn) {
     return BadInput(fmt::format("\"ffn\" takes a vector, but its input is {}", ToString(input)),
                     "put a block of \"linear\" before it");
@@ -100,11 +113,69 @@ Result<ActivationShape> InferLinear(const OperatorSpec& op, const ActivationShap
   return ActivationShape{block.features > 0 ? block.features : input.channels};
 }
 
+/// What concerns the two parts of a sequence.
+Status CheckPart(const OperatorSpec& op, const ActivationShape& input, const BlockSpec& block,
+                 std::int64_t source) {
+  if (block.part == SequencePart::kEncoder && source == 0) {
+    return BadInput("its part is the encoder, but no place of the sequence is the encoder's",
+                    "set data.source above 0, or remove \"part\"");
+  }
+  if (op.kind == OperatorKind::kCrossAttention &&
+      (source == 0 || block.part == SequencePart::kEncoder)) {
+    return BadInput("\"cross_attention\" is for the decoder of a sequence that has an encoder",
+                    source == 0 ? "set data.source above 0, or use \"attention\""
+                                : "use \"attention\" in the encoder");
+  }
+  if (source > 0 && block.features > 0 && block.features != input.channels) {
+    return BadInput(fmt::format("encoder and decoder share one width, {}, but the block gives {}",
+                                input.channels, block.features),
+                    "give the width in the stem only");
+  }
+  return {};
+}
+
+bool HasHeads(OperatorKind kind) {
+  return kind == OperatorKind::kAttention || kind == OperatorKind::kCrossAttention ||
+         kind == OperatorKind::kLightweightConv;
+}
+
+Result<ActivationShape> InferSequence(const OperatorSpec& op, const ActivationShape& input,
+                                      const BlockSpec& block, std::int64_t stride,
+                                      std::int64_t source) {
+  if (!input.IsSequence()) {
+    return BadInput(fmt::format("\"{}\" takes a sequence, but its input is {}",
+                                NameOf(kOperatorNames, op.kind), ToString(input)),
+                    "sequences come from data.format \"text\"");
+  }
+  RETURN_IF_ERROR(ExpectFeatures(op, block, stride, "a sequence"));
+  RETURN_IF_ERROR(CheckPart(op, input, block, source));
+  if (HasHeads(op.kind) && input.channels % op.heads != 0) {
+    return BadInput(fmt::format("{} heads do not divide {} features", op.heads, input.channels),
+                    "choose a divisor for \"heads\"");
+  }
+  return ActivationShape{.channels = block.features > 0 ? block.features : input.channels,
+                         .length = input.length};
+}
+
+Result<ActivationShape> InferEmbedding(const OperatorSpec& op, const ActivationShape& input,
+                                       const BlockSpec& block, std::int64_t stride) {
+  if (!input.IsSequence()) {
+    return BadInput(fmt::format("\"embedding\" takes a text, but its input is {}", ToString(input)),
+                    "use \"conv\" or \"linear\" for images");
+  }
+  RETURN_IF_ERROR(ExpectFeatures(op, block, stride, "a sequence"));
+  if (block.features == 0) {
+    return BadInput("\"embedding\" turns bytes into features, and does not say into how many",
+                    "add \"features\" to the stem");
+  }
+  return ActivationShape{.channels = block.features, .length = input.length};
+}
+
 }  // namespace
 
 Result<ActivationShape> InferOutput(const OperatorSpec& op, const ActivationShape& input,
                                     const BlockSpec& block, std::int64_t stride,
-                                    std::int64_t classes) {
+                                    const ShapeContext& context) {
   switch (op.kind) {
     case OperatorKind::kConv:
     case OperatorKind::kSeparableConv:
@@ -115,11 +186,24 @@ Result<ActivationShape> InferOutput(const OperatorSpec& op, const ActivationShap
       return InferPool(op, input, block, stride);
     case OperatorKind::kSkip:
       return InferSkip(input, block, stride);
-    case OperatorKind::kLinear:
     case OperatorKind::kFfn:
+      if (input.IsSequence()) return InferSequence(op, input, block, stride, context.source);
+      [[fallthrough]];
+    case OperatorKind::kLinear:
       return InferLinear(op, input, block, stride);
     case OperatorKind::kClassifier:
-      return ActivationShape{classes};
+      return ActivationShape{
+          .channels = context.classes,
+          .length = input.IsSequence() ? input.length - context.source : std::int64_t{0}};
+    case OperatorKind::kEmbedding:
+      return InferEmbedding(op, input, block, stride);
+    case OperatorKind::kConv1d:
+    case OperatorKind::kSeparableConv1d:
+    case OperatorKind::kLightweightConv:
+    case OperatorKind::kAttention:
+    case OperatorKind::kCrossAttention:
+    case OperatorKind::kGlu:
+      return InferSequence(op, input, block, stride, context.source);
   }
   return BadInput("unknown operator");
 }

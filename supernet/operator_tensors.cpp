@@ -14,7 +14,14 @@ class TensorList {
   }
   void Linear(const std::string& layer, std::int64_t out, std::int64_t in) {
     Weight(layer, {out, in});
-    tensors_.parameters.push_back({layer + ".bias", {out}, ParameterInit::kZeros});
+    Bias(layer, out);
+  }
+  void LayerNorm(const std::string& layer, std::int64_t features) {
+    tensors_.parameters.push_back({layer + ".weight", {features}, ParameterInit::kOnes});
+    tensors_.parameters.push_back({layer + ".bias", {features}, ParameterInit::kZeros});
+  }
+  void Bias(const std::string& layer, std::int64_t features) {
+    tensors_.parameters.push_back({layer + ".bias", {features}, ParameterInit::kZeros});
   }
   void BatchNorm(const std::string& layer, std::int64_t channels) {
     tensors_.parameters.push_back({layer + ".weight", {channels}, ParameterInit::kOnes});
@@ -40,6 +47,53 @@ void AddMbConv(const OperatorSpec& op, std::int64_t in, std::int64_t out, Tensor
   list->BatchNorm("bn3", out);
 }
 
+/// Operators on a sequence: each begins with its own layer norm.
+void AddSequence(const OperatorSpec& op, std::int64_t in, std::int64_t out, TensorList* list) {
+  list->LayerNorm("ln", in);
+  switch (op.kind) {
+    case OperatorKind::kConv1d:
+      list->Weight("conv", {out, in, op.kernel});
+      list->Bias("conv", out);
+      break;
+    case OperatorKind::kSeparableConv1d:
+      list->Weight("depthwise", {in, 1, op.kernel});
+      list->Weight("pointwise", {out, in, 1});
+      list->Bias("pointwise", out);
+      break;
+    case OperatorKind::kLightweightConv:
+      list->Linear("in", 2 * in, in);
+      list->Weight("kernel", {op.heads, op.kernel});
+      list->Linear("out", out, in);
+      break;
+    case OperatorKind::kAttention:
+      list->Linear("in", 3 * in, in);
+      list->Linear("out", out, in);
+      break;
+    case OperatorKind::kCrossAttention:
+      list->LayerNorm("memory_ln", in);
+      list->Linear("query", in, in);
+      list->Linear("memory", 2 * in, in);
+      list->Linear("out", out, in);
+      break;
+    case OperatorKind::kGlu:
+      list->Linear("linear", 2 * out, in);
+      break;
+    case OperatorKind::kFfn:
+      list->Linear("in", op.hidden, in);
+      list->Linear("out", out, op.hidden);
+      break;
+    case OperatorKind::kClassifier:
+      if (op.tied) {
+        list->Bias("linear", out);
+      } else {
+        list->Linear("linear", out, in);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
 }  // namespace
 
 OperatorTensors TensorsOf(const OperatorSpec& op, const ActivationShape& input,
@@ -47,6 +101,10 @@ OperatorTensors TensorsOf(const OperatorSpec& op, const ActivationShape& input,
   const std::int64_t in = input.channels;
   const std::int64_t out = output.channels;
   TensorList list;
+  if (input.IsSequence() && op.kind != OperatorKind::kSkip && op.kind != OperatorKind::kEmbedding) {
+    AddSequence(op, in, out, &list);
+    return list.Take();
+  }
   switch (op.kind) {
     case OperatorKind::kConv:
       list.Weight("conv", {out, in / op.groups, op.kernel, op.kernel});
@@ -74,6 +132,17 @@ OperatorTensors TensorsOf(const OperatorSpec& op, const ActivationShape& input,
     case OperatorKind::kClassifier:
       list.Linear("linear", out, in);
       break;
+    case OperatorKind::kEmbedding:
+      list.Weight("embedding", {kByteClasses, out});
+      list.Weight("position", {input.length, out});
+      break;
+    case OperatorKind::kConv1d:
+    case OperatorKind::kSeparableConv1d:
+    case OperatorKind::kLightweightConv:
+    case OperatorKind::kAttention:
+    case OperatorKind::kCrossAttention:
+    case OperatorKind::kGlu:
+      break;  // on sequences only
   }
   return list.Take();
 }

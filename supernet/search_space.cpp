@@ -9,8 +9,14 @@
 namespace verbatim {
 
 std::string ToString(const ActivationShape& shape) {
-  return shape.IsImage() ? fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width)
-                         : fmt::format("{}", shape.channels);
+  if (shape.IsImage()) return fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width);
+  if (shape.IsSequence()) return fmt::format("{} places of {}", shape.length, shape.channels);
+  return fmt::format("{}", shape.channels);
+}
+
+std::optional<ActivationShape> ShapeOfSpec(const DataSpec& data) {
+  if (data.format != DataFormat::kText) return std::nullopt;
+  return ActivationShape{.channels = 1, .length = data.length};
 }
 
 std::string Describe(const OperatorSpec& op) {
@@ -21,8 +27,10 @@ std::string Describe(const OperatorSpec& op) {
     if (field == "groups" && op.groups != 1) text += fmt::format(" g{}", op.groups);
     if (field == "expansion") text += fmt::format(" e{}", op.expansion);
     if (field == "hidden") text += fmt::format(" h{}", op.hidden);
+    if (field == "heads") text += fmt::format(" {} heads", op.heads);
     if (field == "activation") text += fmt::format(" {}", NameOf(kActivationNames, op.activation));
     if (field == "dropout" && op.dropout > 0) text += fmt::format(" p{}", op.dropout);
+    if (field == "tied" && op.tied) text += " tied";
   }
   return text;
 }

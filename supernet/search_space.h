@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,18 +15,29 @@
 
 namespace verbatim {
 
-/// Shape of one sample's activation: an image C × H × W, or a vector of `channels` features.
+/// Shape of one sample's activation: an image C × H × W, a sequence of `length` places with
+/// `channels` features each, or a vector of `channels` features.
 struct ActivationShape {
   std::int64_t channels = 0;
-  std::int64_t height = 0;  ///< 0 for a vector
-  std::int64_t width = 0;   ///< 0 for a vector
+  std::int64_t height = 0;  ///< of an image, else 0
+  std::int64_t width = 0;   ///< of an image, else 0
+  std::int64_t length = 0;  ///< of a sequence, else 0
 
   bool IsImage() const { return height > 0; }
-  std::int64_t Elements() const { return IsImage() ? channels * height * width : channels; }
+  bool IsSequence() const { return length > 0; }
+  /// Places of an image or a sequence that share their weights; 1 for a vector.
+  std::int64_t Places() const { return IsImage() ? height * width : IsSequence() ? length : 1; }
+  std::int64_t Elements() const { return channels * Places(); }
   bool operator==(const ActivationShape&) const = default;
 };
-/// "16×8×8" or "64".
+/// "16×8×8", "32 places of 64" or "64".
 std::string ToString(const ActivationShape& shape);
+
+/// A text's classes: its bytes.
+inline constexpr std::int64_t kByteClasses = 256;
+
+/// One sample's shape where the spec alone tells it: a text's, `length` places of one byte.
+std::optional<ActivationShape> ShapeOfSpec(const DataSpec& data);
 
 enum class ParameterInit { kKaimingUniform, kZeros, kOnes };
 
@@ -46,9 +58,11 @@ struct Layer {
   ActivationShape input;
   ActivationShape output;
   std::int64_t stride;
-  bool residual;   ///< output = operator(input) + input
-  bool trainable;  ///< of the block it belongs to
-  std::int64_t delay;  ///< likewise: subnet j reads what the updates below j - delay left
+  bool residual;        ///< output = operator(input) + input
+  bool trainable;       ///< of the block it belongs to
+  std::int64_t delay;   ///< likewise: subnet j reads what the updates below j - delay left
+  SequencePart part;    ///< of the block: the places of a sequence that it changes
+  std::int64_t source;  ///< places of a sequence that are the encoder's; the decoder has the others
   std::vector<TensorSpec> parameters;
   std::vector<TensorSpec> buffers;
 

@@ -17,14 +17,17 @@ namespace verbatim {
 /// The bits that libraries may choose by machine (docs/spec.md, "Numeric profiles").
 enum class Numerics { kNative, kX8664V3, kX8664 };
 
-enum class DataFormat { kIdx, kCifar10, kCifar100 };
+enum class DataFormat { kIdx, kCifar10, kCifar100, kText };
 
 struct DataSpec {
   DataFormat format = DataFormat::kIdx;
   std::string folder;                ///< as written; relative to the spec file's folder
   double holdout = 0.2;              ///< share held out where the data has no test files
-  std::vector<double> mean = {0.0};  ///< one, or one per channel, in raw byte units
+  std::vector<double> mean = {0.0};  ///< images: one, or one per channel, in raw byte units
   std::vector<double> std = {255.0};
+  std::string file;         ///< kText: its name in `folder`
+  std::int64_t length = 0;  ///< kText: bytes of a sample's input
+  std::int64_t source = 0;  ///< kText: how many of them are the encoder's, 0 <= source < length
 };
 
 enum class OperatorKind {
@@ -37,9 +40,19 @@ enum class OperatorKind {
   kLinear,
   kFfn,
   kClassifier,
+  kEmbedding,
+  kConv1d,
+  kSeparableConv1d,
+  kLightweightConv,
+  kAttention,
+  kCrossAttention,
+  kGlu,
 };
 
-enum class Activation { kNone, kRelu };
+enum class Activation { kNone, kRelu, kSwish, kLeakyRelu };
+
+/// Which places of a sequence a block works on: the first `data.source`, or the others.
+enum class SequencePart { kEncoder, kDecoder };
 
 /// One operator's own settings. Fields that its kind does not have keep their defaults.
 struct OperatorSpec {
@@ -49,8 +62,10 @@ struct OperatorSpec {
   std::int64_t groups = 1;
   std::int64_t expansion = 6;
   std::int64_t hidden = 0;
+  std::int64_t heads = 4;
   double dropout = 0.0;
   Activation activation = Activation::kRelu;
+  bool tied = false;  ///< kClassifier: its matrix is the stem's embedding
 
   bool operator==(const OperatorSpec&) const = default;
 };
@@ -59,11 +74,12 @@ struct OperatorSpec {
 struct BlockSpec {
   std::int64_t repeat = 1;
   std::int64_t channels = 0;  ///< output channels of an image block
-  std::int64_t features = 0;  ///< output features of a vector block
+  std::int64_t features = 0;  ///< output features of a vector block, or of each place of a sequence
   std::int64_t stride = 1;    ///< of the first of the repeated blocks
   bool residual = false;
   bool trainable = true;
   std::int64_t delay = 0;  ///< its layers are read as all subnets below seq - delay left them
+  SequencePart part = SequencePart::kDecoder;  ///< for sequences
   std::vector<OperatorSpec> candidates;
 
   bool operator==(const BlockSpec&) const = default;
@@ -120,6 +136,7 @@ struct TrainingSpec {
   std::int64_t subnets = 0;
   std::int64_t batch = 0;
   std::int64_t microbatches = 1;
+  double label_smoothing = 0.0;  ///< share of a target's weight that goes to all classes alike
   OptimizerSpec optimizer;
   LrSpec lr;
 };

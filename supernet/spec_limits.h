@@ -7,6 +7,7 @@
 namespace verbatim {
 
 inline constexpr std::int64_t kMaxWidth = std::int64_t{1} << 24;  ///< channels, features, hidden
+inline constexpr std::int64_t kMaxLength = 1 << 16;               ///< places of a sequence
 inline constexpr std::int64_t kMaxKernel = 1023;
 inline constexpr std::int64_t kMaxDilation = 1024;
 inline constexpr std::int64_t kMaxExpansion = 1024;

@@ -22,11 +22,35 @@ std::vector<std::string_view> OperatorFields(OperatorKind kind) {
     case OperatorKind::kLinear:
       return {"activation", "dropout"};
     case OperatorKind::kFfn:
-      return {"hidden", "dropout"};
+      return {"hidden", "activation", "dropout"};
     case OperatorKind::kClassifier:
+      return {"dropout", "tied"};
+    case OperatorKind::kEmbedding:
       return {"dropout"};
+    case OperatorKind::kConv1d:
+    case OperatorKind::kSeparableConv1d:
+      return {"kernel", "activation", "dropout"};
+    case OperatorKind::kLightweightConv:
+      return {"kernel", "heads", "activation", "dropout"};
+    case OperatorKind::kAttention:
+    case OperatorKind::kCrossAttention:
+      return {"heads", "activation", "dropout"};
+    case OperatorKind::kGlu:
+      return {"activation", "dropout"};
   }
   return {};
+}
+
+Activation DefaultActivation(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::kLightweightConv:
+    case OperatorKind::kAttention:
+    case OperatorKind::kCrossAttention:
+    case OperatorKind::kGlu:
+      return Activation::kNone;
+    default:
+      return Activation::kRelu;
+  }
 }
 
 const char* ToString(Numerics numerics) {

@@ -16,10 +16,11 @@ using NameTable = std::array<std::pair<std::string_view, E>, N>;
 inline constexpr NameTable<Numerics, 3> kNumericsNames{{{"native", Numerics::kNative},
                                                         {"x86-64-v3", Numerics::kX8664V3},
                                                         {"x86-64", Numerics::kX8664}}};
-inline constexpr NameTable<DataFormat, 3> kDataFormatNames{{{"idx", DataFormat::kIdx},
+inline constexpr NameTable<DataFormat, 4> kDataFormatNames{{{"idx", DataFormat::kIdx},
                                                             {"cifar10", DataFormat::kCifar10},
-                                                            {"cifar100", DataFormat::kCifar100}}};
-inline constexpr NameTable<OperatorKind, 9> kOperatorNames{
+                                                            {"cifar100", DataFormat::kCifar100},
+                                                            {"text", DataFormat::kText}}};
+inline constexpr NameTable<OperatorKind, 16> kOperatorNames{
     {{"conv", OperatorKind::kConv},
      {"separable_conv", OperatorKind::kSeparableConv},
      {"mbconv", OperatorKind::kMbConv},
@@ -28,9 +29,21 @@ inline constexpr NameTable<OperatorKind, 9> kOperatorNames{
      {"skip", OperatorKind::kSkip},
      {"linear", OperatorKind::kLinear},
      {"ffn", OperatorKind::kFfn},
-     {"classifier", OperatorKind::kClassifier}}};
-inline constexpr NameTable<Activation, 2> kActivationNames{
-    {{"none", Activation::kNone}, {"relu", Activation::kRelu}}};
+     {"classifier", OperatorKind::kClassifier},
+     {"embedding", OperatorKind::kEmbedding},
+     {"conv1d", OperatorKind::kConv1d},
+     {"separable_conv1d", OperatorKind::kSeparableConv1d},
+     {"lightweight_conv", OperatorKind::kLightweightConv},
+     {"attention", OperatorKind::kAttention},
+     {"cross_attention", OperatorKind::kCrossAttention},
+     {"glu", OperatorKind::kGlu}}};
+inline constexpr NameTable<Activation, 4> kActivationNames{
+    {{"none", Activation::kNone},
+     {"relu", Activation::kRelu},
+     {"swish", Activation::kSwish},
+     {"leaky_relu", Activation::kLeakyRelu}}};
+inline constexpr NameTable<SequencePart, 2> kSequencePartNames{
+    {{"encoder", SequencePart::kEncoder}, {"decoder", SequencePart::kDecoder}}};
 inline constexpr NameTable<SamplerKind, 4> kSamplerNames{{{"uniform", SamplerKind::kUniform},
                                                           {"list", SamplerKind::kList},
                                                           {"fair", SamplerKind::kFair},
@@ -63,5 +76,8 @@ std::vector<std::string_view> NamesOf(const NameTable<E, N>& table) {
 
 /// The fields of an operator beside `op`, in the order of docs/spec.md.
 std::vector<std::string_view> OperatorFields(OperatorKind kind);
+
+/// What an operator's `activation` is where the spec does not say.
+Activation DefaultActivation(OperatorKind kind);
 
 }  // namespace verbatim

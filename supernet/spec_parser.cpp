@@ -41,8 +41,11 @@ void ReadOperatorFields(const ObjectReader& object, const JsonNode& node, ReadEr
   object.Integer("expansion", {1, kMaxExpansion}, &op->expansion);
   object.Integer("hidden", {1, kMaxWidth}, &op->hidden,
                  op->kind == OperatorKind::kFfn ? kRequired : Presence::kOptional);
+  object.Integer("heads", {1, kMaxWidth}, &op->heads);
   object.Number("dropout", kFraction, &op->dropout);
+  op->activation = DefaultActivation(op->kind);
   object.Name("activation", kActivationNames, &op->activation);
+  object.Boolean("tied", &op->tied);
 }
 
 OperatorSpec ReadCandidate(const JsonNode& node, const std::string& path, ReadErrors* errors) {
@@ -53,6 +56,10 @@ OperatorSpec ReadCandidate(const JsonNode& node, const std::string& path, ReadEr
   if (*kind == OperatorKind::kClassifier) {
     errors->Report(node.position, path, "a classifier can only be the head",
                    "use \"linear\" inside the supernet");
+  }
+  if (*kind == OperatorKind::kEmbedding) {
+    errors->Report(node.position, path, "an embedding can only be the stem",
+                   "it turns a text's bytes into features once");
   }
   std::vector<std::string_view> fields = OperatorFields(*kind);
   fields.insert(fields.begin(), "op");
@@ -74,6 +81,7 @@ void ReadBlockFields(const ObjectReader& object, const JsonNode& node, ReadError
   object.Boolean("residual", &block->residual);
   object.Boolean("trainable", &block->trainable);
   object.Integer("delay", {0, kMaxDelay}, &block->delay);
+  object.Name("part", kSequencePartNames, &block->part);
 }
 
 /// The stem or the head: block and operator in one object.
@@ -100,10 +108,10 @@ BlockSpec ReadSingle(const JsonNode& node, const std::string& path,
 
 BlockSpec ReadBlock(const JsonNode& node, const std::string& path, ReadErrors* errors) {
   BlockSpec block;
-  const ObjectReader object(
-      node, path,
-      {"repeat", "channels", "features", "stride", "residual", "trainable", "delay", "candidates"},
-      errors);
+  const ObjectReader object(node, path,
+                            {"repeat", "channels", "features", "stride", "residual", "trainable",
+                             "delay", "part", "candidates"},
+                            errors);
   ReadBlockFields(object, node, errors, &block);
   const JsonNode* list = object.Find("candidates", kRequired);
   const std::string list_path = object.PathOf("candidates");
@@ -183,13 +191,36 @@ void ReadPerChannel(const ObjectReader& object, std::string_view name, ReadError
   }
 }
 
+void ReadTextFields(const ObjectReader& object, ReadErrors* errors, DataSpec* data) {
+  object.String("file", &data->file, kRequired);
+  object.Integer("length", {1, kMaxLength}, &data->length, kRequired);
+  object.Integer("source", {0, kMaxLength}, &data->source);
+  const JsonNode* source = object.Find("source");
+  if (source != nullptr && data->length > 0 && data->source >= data->length) {
+    errors->Report(
+        source->position, object.PathOf("source"),
+        fmt::format("must be below data.length {}, found {}", data->length, data->source),
+        "the places after it are the ones that are predicted");
+  }
+}
+
 void ReadData(const JsonNode& node, ReadErrors* errors, DataSpec* data) {
-  const ObjectReader object(node, "data", {"format", "folder", "holdout", "mean", "std"}, errors);
-  object.Name("format", kDataFormatNames, &data->format, kRequired);
+  const auto format = ReadVariant(node, "data", "format", kDataFormatNames, errors);
+  if (!format) return;
+  data->format = *format;
+  const bool text = *format == DataFormat::kText;
+  std::vector<std::string_view> fields = {"format", "folder", "holdout"};
+  fields.insert(fields.end(), {text ? "file" : "mean", text ? "length" : "std"});
+  if (text) fields.push_back("source");
+  const ObjectReader object(node, "data", fields, errors);
   object.String("folder", &data->folder, kRequired);
   object.Number("holdout", kFraction, &data->holdout);
-  ReadPerChannel(object, "mean", errors, &data->mean);
-  ReadPerChannel(object, "std", errors, &data->std);
+  if (text) {
+    ReadTextFields(object, errors, data);
+  } else {
+    ReadPerChannel(object, "mean", errors, &data->mean);
+    ReadPerChannel(object, "std", errors, &data->std);
+  }
 }
 
 /// Whether every block has enough candidates to keep the distance.
@@ -310,7 +341,8 @@ void ReadLr(const JsonNode& node, ReadErrors* errors, LrSpec* lr) {
 
 void ReadTraining(const JsonNode& node, ReadErrors* errors, TrainingSpec* training) {
   const ObjectReader object(
-      node, "training", {"subnets", "batch", "microbatches", "optimizer", "lr", "loss"}, errors);
+      node, "training",
+      {"subnets", "batch", "microbatches", "optimizer", "lr", "loss", "label_smoothing"}, errors);
   object.Integer("subnets", {1, kMaxSubnets}, &training->subnets, kRequired);
   object.Integer("batch", {1, kMaxBatch}, &training->batch, kRequired);
   object.Integer("microbatches", {1, kMaxMicrobatches}, &training->microbatches);
@@ -330,6 +362,7 @@ void ReadTraining(const JsonNode& node, ReadErrors* errors, TrainingSpec* traini
   constexpr NameTable<int, 1> kLossNames{{{"cross_entropy", 0}}};
   int loss = 0;
   object.Name("loss", kLossNames, &loss);
+  object.Number("label_smoothing", kFraction, &training->label_smoothing);
 }
 
 void ReadEvaluation(const JsonNode& node, ReadErrors* errors, EvaluationSpec* evaluation) {

@@ -18,7 +18,9 @@ Json OperatorToJson(const OperatorSpec& op) {
     if (field == "groups") json[key] = op.groups;
     if (field == "expansion") json[key] = op.expansion;
     if (field == "hidden") json[key] = op.hidden;
+    if (field == "heads") json[key] = op.heads;
     if (field == "dropout") json[key] = op.dropout;
+    if (field == "tied") json[key] = op.tied;
     if (field == "activation") json[key] = NameOf(kActivationNames, op.activation);
   }
   return json;
@@ -34,7 +36,9 @@ void AddOutput(const BlockSpec& block, Json* json) {
 }
 
 Json BlockToJson(const BlockSpec& block) {
-  Json json{{"repeat", block.repeat}, {"residual", block.residual}};
+  Json json{{"repeat", block.repeat},
+            {"residual", block.residual},
+            {"part", NameOf(kSequencePartNames, block.part)}};
   AddOutput(block, &json);
   json["candidates"] = Json::array();
   for (const OperatorSpec& op : block.candidates) json["candidates"].push_back(OperatorToJson(op));
@@ -57,11 +61,18 @@ Json PerChannelToJson(const std::vector<double>& values) {
 }
 
 Json DataToJson(const DataSpec& data) {
-  return {{"format", NameOf(kDataFormatNames, data.format)},
-          {"folder", data.folder},
-          {"holdout", data.holdout},
-          {"mean", PerChannelToJson(data.mean)},
-          {"std", PerChannelToJson(data.std)}};
+  Json json{{"format", NameOf(kDataFormatNames, data.format)},
+            {"folder", data.folder},
+            {"holdout", data.holdout}};
+  if (data.format == DataFormat::kText) {
+    json["file"] = data.file;
+    json["length"] = data.length;
+    json["source"] = data.source;
+  } else {
+    json["mean"] = PerChannelToJson(data.mean);
+    json["std"] = PerChannelToJson(data.std);
+  }
+  return json;
 }
 
 Json SamplerToJson(const SamplerSpec& sampler) {
@@ -100,10 +111,13 @@ Json LrToJson(const LrSpec& lr) {
 }
 
 Json TrainingToJson(const TrainingSpec& training) {
-  return {
-      {"subnets", training.subnets},           {"batch", training.batch},
-      {"microbatches", training.microbatches}, {"optimizer", OptimizerToJson(training.optimizer)},
-      {"lr", LrToJson(training.lr)},           {"loss", "cross_entropy"}};
+  return {{"subnets", training.subnets},
+          {"batch", training.batch},
+          {"microbatches", training.microbatches},
+          {"optimizer", OptimizerToJson(training.optimizer)},
+          {"lr", LrToJson(training.lr)},
+          {"loss", "cross_entropy"},
+          {"label_smoothing", training.label_smoothing}};
 }
 
 void Append(const Json& json, std::string* text);

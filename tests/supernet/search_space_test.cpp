@@ -158,7 +158,7 @@ TEST(SearchSpace, DescribesOperators) {
   EXPECT_EQ(Describe({.kind = Kind::kMbConv, .kernel = 5}), "mbconv k5 e6");
   EXPECT_EQ(Describe({.kind = Kind::kSkip}), "skip");
   EXPECT_EQ(Describe({.kind = Kind::kLinear, .dropout = 0.5}), "linear relu p0.5");
-  EXPECT_EQ(Describe({.kind = Kind::kFfn, .hidden = 64}), "ffn h64");
+  EXPECT_EQ(Describe({.kind = Kind::kFfn, .hidden = 64}), "ffn h64 relu");
 }
 
 }  // namespace

@@ -179,7 +179,7 @@ TEST(SpecErrors, Supernet) {
       {&SpecText::head, R"({"op": "linear"})",
        "8:9: supernet.head: must be a classifier, found \"linear\""},
       {&SpecText::head, R"({"op": "classifier", "features": 10})",
-       "8:30: supernet.head.features: unknown field", "allowed: op, dropout, trainable"},
+       "8:30: supernet.head.features: unknown field", "allowed: op, dropout, tied, trainable"},
   };
   for (const Case& c : cases) ExpectRefused(c);
 }

@@ -6,21 +6,29 @@
 
 #include "trainer/data/cifar.h"
 #include "trainer/data/idx.h"
+#include "trainer/data/image_digest.h"
 #include "trainer/data/split.h"
 
 namespace verbatim {
 namespace {
 
-Result<DataSplits> LoadFolder(DataFormat format, const std::filesystem::path& folder) {
-  switch (format) {
+Result<std::variant<DataSplits, TextSet>> LoadFolder(const DataSpec& data,
+                                                     const std::filesystem::path& folder) {
+  switch (data.format) {
     case DataFormat::kIdx:
       return LoadIdxFolder(folder);
     case DataFormat::kCifar10:
       return LoadCifar10Folder(folder);
     case DataFormat::kCifar100:
       return LoadCifar100Folder(folder);
+    case DataFormat::kText:
+      return LoadText(folder, data.file, data.length, data.source);
   }
   return UsageError("unknown data format");
+}
+
+std::int64_t SamplesIn(const DataSet& data) {
+  return data.images() ? data.images()->train.size() : data.text()->size();
 }
 
 std::vector<std::uint32_t> AllOf(const ImageSet& images) {
@@ -29,13 +37,13 @@ std::vector<std::uint32_t> AllOf(const ImageSet& images) {
   return indices;
 }
 
-void SplitImages(const Spec& spec, DataSet& data) {
-  if (data.images.test) {
-    data.training = AllOf(data.images.train);
-    data.held_out = AllOf(*data.images.test);
+void SplitSamples(const Spec& spec, DataSet& data) {
+  if (const DataSplits* images = data.images(); images && images->test) {
+    data.training = AllOf(images->train);
+    data.held_out = AllOf(*images->test);
     return;
   }
-  const auto size = static_cast<std::uint32_t>(data.images.train.size());
+  const auto size = static_cast<std::uint32_t>(SamplesIn(data));
   Split split = SplitHeldOut(size, spec.data.holdout, spec.seed);
   data.training = std::move(split.train);
   data.held_out = std::move(split.held_out);
@@ -50,8 +58,10 @@ Status CheckChannels(const std::vector<double>& values, const char* field, std::
 }
 
 Status CheckFit(const Spec& spec, const std::filesystem::path& folder, const DataSet& data) {
-  RETURN_IF_ERROR(CheckChannels(spec.data.mean, "mean", data.images.train.channels));
-  RETURN_IF_ERROR(CheckChannels(spec.data.std, "std", data.images.train.channels));
+  if (const DataSplits* images = data.images()) {
+    RETURN_IF_ERROR(CheckChannels(spec.data.mean, "mean", images->train.channels));
+    RETURN_IF_ERROR(CheckChannels(spec.data.std, "std", images->train.channels));
+  }
   const auto available = static_cast<std::int64_t>(data.training.size());
   if (spec.training.batch > available) {
     return BadInput(fmt::format("training.batch: {} samples a batch, but the training split of {} "
@@ -68,10 +78,24 @@ Status CheckFit(const Spec& spec, const std::filesystem::path& folder, const Dat
 
 }  // namespace
 
+ActivationShape DataSet::shape() const {
+  if (text()) return {.channels = 1, .length = text()->length};
+  const ImageSet& train = images()->train;
+  return {.channels = train.channels, .height = train.height, .width = train.width};
+}
+
+std::int64_t DataSet::classes() const {
+  return images() ? images()->train.classes : kByteClasses;
+}
+
+Digest DataSet::digest() const {
+  return images() ? DigestData(*images()) : DigestText(*text());
+}
+
 Result<DataSet> LoadDataSet(const Spec& spec, const std::filesystem::path& folder) {
   DataSet data;
-  ASSIGN_OR_RETURN(data.images, LoadFolder(spec.data.format, folder));
-  SplitImages(spec, data);
+  ASSIGN_OR_RETURN(data.content, LoadFolder(spec.data, folder));
+  SplitSamples(spec, data);
   RETURN_IF_ERROR(CheckFit(spec, folder, data));
   return data;
 }

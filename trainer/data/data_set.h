@@ -3,26 +3,33 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <variant>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/status.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
 #include "trainer/data/image_set.h"
+#include "trainer/data/text.h"
 
 namespace verbatim {
 
 struct DataSet {
-  DataSplits images;
-  std::vector<std::uint32_t> training;  ///< indices into images.train, ascending
-  /// Indices into images.test, or into images.train where there is no test set; ascending.
+  std::variant<DataSplits, TextSet> content;
+  std::vector<std::uint32_t> training;  ///< samples of the text or the training images, ascending
+  /// Samples of the test images, or of what `training` are from where there are none; ascending.
   std::vector<std::uint32_t> held_out;
 
+  /// Null where the data is the other kind.
+  const DataSplits* images() const { return std::get_if<DataSplits>(&content); }
+  const TextSet* text() const { return std::get_if<TextSet>(&content); }
+
   /// Shape of one sample.
-  ActivationShape shape() const {
-    return {images.train.channels, images.train.height, images.train.width};
-  }
-  std::int64_t classes() const { return images.train.classes; }
+  ActivationShape shape() const;
+  std::int64_t classes() const;
+  /// Of the raw data, split apart from: what a record calls the data set's digest.
+  Digest digest() const;
 };
 
 /// Reads the files of `spec.data` in `folder` and splits them (docs/spec.md, section 2). BadInput
