@@ -1,5 +1,7 @@
 #include "supernet/operator_costs.h"
 
+#include "supernet/sequence_costs.h"
+
 namespace verbatim {
 namespace {
 
@@ -97,6 +99,8 @@ OperatorWork Classifier(const Layer& layer) {
 /// A new operator adds its case here: the operations of its forward pass for one sample, and the
 /// elements that it keeps beside its input.
 OperatorWork OperatorOnly(const Layer& layer) {
+  const bool is_skip = layer.op.kind == OperatorKind::kSkip;
+  if (layer.input.IsSequence() && !is_skip) return SequenceWorkOf(layer);
   switch (layer.op.kind) {
     case OperatorKind::kConv:
       return Conv(layer);
@@ -115,8 +119,9 @@ OperatorWork OperatorOnly(const Layer& layer) {
       return Ffn(layer);
     case OperatorKind::kClassifier:
       return Classifier(layer);
+    default:
+      return {};  // on sequences only: SequenceWorkOf
   }
-  return {};
 }
 
 }  // namespace
