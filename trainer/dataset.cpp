@@ -2,13 +2,27 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "recorder/digest.h"
 #include "supernet/stream.h"
-#include "trainer/data/image_digest.h"
 #include "trainer/tensor_digest.h"
 
 namespace verbatim {
 namespace {
+
+Batch MakeTextBatch(const TextSet& text, std::span<const std::uint32_t> samples) {
+  const auto count = static_cast<std::int64_t>(samples.size());
+  Batch batch{at::empty({count, text.length}, at::kLong),
+              at::empty({count, text.targets()}, at::kLong)};
+  auto* input = batch.inputs.mutable_data_ptr<std::int64_t>();
+  auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
+  for (const std::uint32_t sample : samples) {
+    input = std::ranges::copy(text.Inputs(sample), input).out;
+    label = std::ranges::copy(text.Labels(sample), label).out;
+  }
+  return batch;
+}
 
 double PerChannel(const std::vector<double>& values, std::int64_t channel) {
   return values.size() == 1 ? values[0] : values[channel];
@@ -26,8 +40,9 @@ Dataset::Dataset(const Spec& spec, DataSet data)
     : seed_(spec.seed),
       batch_size_(spec.training.batch),
       data_(std::move(data)),
-      digest_(DigestData(data_.images)) {
-  for (std::int64_t channel = 0; channel < data_.images.train.channels; ++channel) {
+      digest_(data_.digest()) {
+  if (!data_.images()) return;
+  for (std::int64_t channel = 0; channel < data_.images()->train.channels; ++channel) {
     const auto mean = static_cast<float>(PerChannel(spec.data.mean, channel));
     const auto std = static_cast<float>(PerChannel(spec.data.std, channel));
     auto& values = input_value_.emplace_back();
@@ -48,16 +63,25 @@ std::vector<std::uint32_t> Dataset::CalibrationSamples(std::int64_t index,
 }
 
 Batch Dataset::TrainingBatch(std::span<const std::uint32_t> samples, at::Device device) const {
-  return MakeBatch(data_.images.train, samples, device);
+  return MakeBatch(data_.images() ? &data_.images()->train : nullptr, samples, device);
 }
 
 Batch Dataset::HeldOutBatch(std::int64_t first, std::int64_t last, at::Device device) const {
-  return MakeBatch(data_.images.test ? *data_.images.test : data_.images.train,
-                   std::span(data_.held_out).subspan(first, last - first), device);
+  const auto samples = std::span(data_.held_out).subspan(first, last - first);
+  const DataSplits* images = data_.images();
+  if (!images) return MakeBatch(nullptr, samples, device);
+  return MakeBatch(images->test ? &*images->test : &images->train, samples, device);
 }
 
-Batch Dataset::MakeBatch(const ImageSet& images, std::span<const std::uint32_t> samples,
+Batch Dataset::MakeBatch(const ImageSet* images, std::span<const std::uint32_t> samples,
                          at::Device device) const {
+  const Batch batch =
+      images ? MakeImageBatch(*images, samples) : MakeTextBatch(*data_.text(), samples);
+  return {batch.inputs.to(device), batch.labels.to(device)};
+}
+
+Batch Dataset::MakeImageBatch(const ImageSet& images,
+                              std::span<const std::uint32_t> samples) const {
   const auto count = static_cast<std::int64_t>(samples.size());
   Batch batch{at::empty({count, images.channels, images.height, images.width}, at::kFloat),
               at::empty({count}, at::kLong)};
@@ -72,7 +96,7 @@ Batch Dataset::MakeBatch(const ImageSet& images, std::span<const std::uint32_t> 
     }
     labels[row] = images.labels[samples[row]];
   }
-  return {batch.inputs.to(device), batch.labels.to(device)};
+  return batch;
 }
 
 Digest BatchDigest(const Batch& batch) {

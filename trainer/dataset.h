@@ -1,4 +1,5 @@
-// A run's data: the raw images, the split, and batches as tensors (docs/spec.md, sections 2 and 5).
+// A run's data: raw images or text, the split, and batches as tensors (docs/spec.md, sections 2 and
+// 5).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +18,8 @@
 
 namespace verbatim {
 
-/// Inputs n × C × H × W float32, labels n int64, on the device asked for.
+/// Images: inputs n × C × H × W float32, labels n int64. Texts: inputs n × length int64, labels
+/// n × (length - source) int64, the byte after each predicted place. On the device asked for.
 struct Batch {
   at::Tensor inputs;
   at::Tensor labels;
@@ -35,6 +37,8 @@ class Dataset {
 
   ActivationShape shape() const { return data_.shape(); }
   std::int64_t classes() const { return data_.classes(); }
+  /// What a sample is predicted of: one label, or a text's byte after each of its target places.
+  std::int64_t targets() const { return data_.text() ? data_.text()->targets() : 1; }
   /// Training samples in ascending order: indices into the training file.
   std::span<const std::uint32_t> training_pool() const { return data_.training; }
   std::int64_t held_out_size() const { return static_cast<std::int64_t>(data_.held_out.size()); }
@@ -53,12 +57,15 @@ class Dataset {
 
  private:
   Dataset(const Spec& spec, DataSet data);
-  Batch MakeBatch(const ImageSet& images, std::span<const std::uint32_t> samples,
+  /// Of `images`, or of the text where there is one.
+  Batch MakeBatch(const ImageSet* images, std::span<const std::uint32_t> samples,
                   at::Device device) const;
+  Batch MakeImageBatch(const ImageSet& images, std::span<const std::uint32_t> samples) const;
 
   std::uint64_t seed_;
   std::int64_t batch_size_;
-  std::vector<std::array<float, 256>> input_value_;  ///< by channel and byte: normalised
+  std::vector<std::array<float, 256>>
+      input_value_;  ///< by channel and byte: normalised; images only
   DataSet data_;
   Digest digest_;
 };

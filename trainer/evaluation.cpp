@@ -35,13 +35,14 @@ class EvaluatedSubnet {
     EvaluationRow row;
     row.index = index_;
     row.choices = choices_;
-    row.total = experiment_.dataset->held_out_size();
+    const std::int64_t samples = experiment_.dataset->held_out_size();
+    row.total = samples * experiment_.dataset->targets();
     const std::int64_t batch = experiment_.spec.training.batch;
-    for (std::int64_t first = 0; first < row.total; first += batch) {
-      const std::int64_t last = std::min(first + batch, row.total);
+    for (std::int64_t first = 0; first < samples; first += batch) {
+      const std::int64_t last = std::min(first + batch, samples);
       const Batch held_out = experiment_.dataset->HeldOutBatch(first, last, experiment_.device);
       const at::Tensor logits = Forward(held_out.inputs, BatchNormMode{false, 0.0});
-      row.correct += logits.argmax(1).eq(held_out.labels).sum().item<std::int64_t>();
+      row.correct += logits.argmax(-1).eq(held_out.labels).sum().item<std::int64_t>();
     }
     return row;
   }
@@ -74,11 +75,14 @@ class EvaluatedSubnet {
       const OperatorContext context{.parameters = experiment_.layers[layer.id].parameters,
                                     .buffers = buffers_[position],
                                     .batch_norm = batch_norm,
-                                    .dropout = {}};
+                                    .dropout = {},
+                                    .tied = layer.op.tied ? Embedding() : at::Tensor()};
       activation = ApplyLayer(layer, activation, context);
     }
     return activation;
   }
+
+  const at::Tensor& Embedding() const { return experiment_.layers.front().parameters.front(); }
 
   const Experiment& experiment_;
   const std::int64_t index_;

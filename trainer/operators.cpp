@@ -2,74 +2,20 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/avg_pool2d.h>
-#include <ATen/ops/batch_norm.h>
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/mean.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/relu6.h>
 
 #include <algorithm>
 
 #include "base/check.h"
+#include "trainer/layer_tensors.h"
+#include "trainer/sequence_operators.h"
 
 namespace verbatim {
 namespace {
-
-constexpr double kBatchNormEpsilon = 1e-5;
-
-/// Hands out a layer's tensors in the order in which its operator uses them.
-class LayerTensors {
- public:
-  explicit LayerTensors(const OperatorContext& context) : context_(context) {}
-
-  const at::Tensor& NextParameter() { return context_.parameters[next_parameter_++]; }
-  const at::Tensor& NextBuffer() {
-    static const at::Tensor kUndefined;
-    return context_.buffers.empty() ? kUndefined : context_.buffers[next_buffer_++];
-  }
-
-  at::Tensor Convolve(const at::Tensor& x, std::int64_t stride, std::int64_t dilation,
-                      std::int64_t groups) {
-    const at::Tensor& weight = NextParameter();
-    const std::int64_t padding = dilation * (weight.size(2) - 1) / 2;
-    return at::conv2d(x, weight, /*bias=*/{}, stride, padding, dilation, groups);
-  }
-
-  at::Tensor Pointwise(const at::Tensor& x) { return Convolve(x, 1, 1, 1); }
-
-  at::Tensor Depthwise(const at::Tensor& x, std::int64_t stride, std::int64_t dilation) {
-    return Convolve(x, stride, dilation, x.size(1));
-  }
-
-  at::Tensor BatchNorm(const at::Tensor& x) {
-    const at::Tensor& weight = NextParameter();
-    const at::Tensor& bias = NextParameter();
-    const at::Tensor& mean = NextBuffer();
-    const at::Tensor& variance = NextBuffer();
-    return at::batch_norm(x, weight, bias, mean, variance, context_.batch_norm.use_batch_statistics,
-                          context_.batch_norm.momentum, kBatchNormEpsilon, /*cudnn_enabled=*/true);
-  }
-
-  at::Tensor Linear(const at::Tensor& x) {
-    const at::Tensor& weight = NextParameter();
-    const at::Tensor& bias = NextParameter();
-    return at::linear(x, weight, bias);
-  }
-
-  at::Tensor Dropout(const at::Tensor& x, double probability) const {
-    if (!context_.dropout || probability == 0.0) return x;
-    return at::mul(x, DropoutMask(x, probability, *context_.dropout));
-  }
-
- private:
-  const OperatorContext& context_;
-  std::size_t next_parameter_ = 0;
-  std::size_t next_buffer_ = 0;
-};
 
 at::Tensor ApplyMbConv(const Layer& layer, const at::Tensor& x, LayerTensors& tensors) {
   at::Tensor y = x;
@@ -98,16 +44,18 @@ at::Tensor ApplyOperator(const Layer& layer, const at::Tensor& x, LayerTensors& 
       return x;
     case OperatorKind::kLinear: {
       const at::Tensor y = tensors.Linear(x.flatten(1));
-      return tensors.Dropout(op.activation == Activation::kRelu ? at::relu(y) : y, op.dropout);
+      return tensors.Dropout(Activate(op.activation, y), op.dropout);
     }
     case OperatorKind::kFfn: {
-      const at::Tensor hidden = at::relu(tensors.Linear(x));
+      const at::Tensor hidden = Activate(op.activation, tensors.Linear(x));
       return tensors.Linear(tensors.Dropout(hidden, op.dropout));
     }
     case OperatorKind::kClassifier: {
       const at::Tensor features = layer.input.IsImage() ? at::mean(x, {2, 3}) : x;
       return tensors.Linear(tensors.Dropout(features, op.dropout));
     }
+    default:
+      break;  // on sequences only
   }
   VERBATIM_CHECK(false, "operator {}", static_cast<int>(op.kind));
 }
@@ -115,6 +63,7 @@ at::Tensor ApplyOperator(const Layer& layer, const at::Tensor& x, LayerTensors& 
 }  // namespace
 
 at::Tensor ApplyLayer(const Layer& layer, const at::Tensor& input, const OperatorContext& context) {
+  if (layer.input.IsSequence()) return ApplySequenceLayer(layer, input, context);
   LayerTensors tensors(context);
   const at::Tensor output = ApplyOperator(layer, input, tensors);
   return layer.residual ? at::add(output, input) : output;

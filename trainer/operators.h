@@ -27,10 +27,12 @@ struct OperatorContext {
   std::span<const at::Tensor> buffers;     ///< as Layer::buffers; empty: none read, none written
   BatchNormMode batch_norm;
   std::optional<RandomKey> dropout;  ///< absent: no dropout
+  at::Tensor tied;                   ///< for a tied head: the stem's embedding that the subnet read
 };
 
-/// Applies a layer to a micro-batch: N × C × H × W or N × F, float32. Differentiable. A residual
-/// block's input is added. Throws what LibTorch throws.
+/// Applies a layer to a micro-batch: N × C × H × W, N × length × C or N × F, float32; of a text's
+/// bytes N × length, int64. Differentiable. A residual block's input is added. Throws what LibTorch
+/// throws.
 at::Tensor ApplyLayer(const Layer& layer, const at::Tensor& input, const OperatorContext& context);
 
 /// Dropout's multiplier for one tensor: 0 or 1/(1-p), a function of key and element alone.

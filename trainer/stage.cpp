@@ -1,5 +1,6 @@
 #include "trainer/stage.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -9,6 +10,19 @@
 #include "trainer/tensor_digest.h"
 
 namespace verbatim {
+namespace {
+
+/// One micro-batch's gradient of one parameter, added to those of the ones before it.
+void AddGradient(const Task& task, const at::Tensor& gradient, at::Tensor& sum) {
+  const at::NoGradGuard no_grad;
+  if (task.microbatch == 0) {
+    sum = gradient.contiguous();
+  } else {
+    sum.add_(gradient);
+  }
+}
+
+}  // namespace
 
 Stage::Stage(const RunContext& context, int index) : context_(context), index_(index) {}
 
@@ -33,7 +47,7 @@ void Stage::Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
   if (task.microbatch == 0) ObserveVersions(subnet, open);
   Activation activation;
   activation.input = ForwardInput(task, subnet);
-  activation.output = ForwardRange(task, open, activation.input);
+  activation.output = ForwardRange(task, subnet, open, activation.input);
   if (IsLast()) {
     activation.output = MicrobatchLoss(task, subnet, activation.output);
   } else {
@@ -51,11 +65,16 @@ LayerRead Stage::Read(const Layer& layer, std::int64_t seq) const {
   return read;
 }
 
-void Stage::ObserveVersions(const SubnetRun& subnet, OpenSubnet& open) {
+void Stage::ObserveVersions(SubnetRun& subnet, OpenSubnet& open) {
   for (int position = subnet.ranges.Begin(index_); position < subnet.ranges.End(index_);
        ++position) {
     const Layer& layer = context_.space.LayerAt(position, subnet.choices);
     open.uses.push_back({&layer, Read(layer, subnet.seq), {}});
+  }
+  if (IsFirst() && context_.space.layers().back().op.tied) {
+    const LayerUse& stem = open.uses.front();
+    subnet.embedding = stem.read.parameters.front().detach();
+    subnet.embedding.requires_grad_(stem.layer->trainable);
   }
 }
 
@@ -73,13 +92,15 @@ at::Tensor Stage::ForwardInput(const Task& task, SubnetRun& subnet) {
   return subnet.batch.inputs.narrow(0, rows.first, rows.size());
 }
 
-at::Tensor Stage::ForwardRange(const Task& task, OpenSubnet& open, const at::Tensor& input) {
+at::Tensor Stage::ForwardRange(const Task& task, const SubnetRun& subnet, OpenSubnet& open,
+                               const at::Tensor& input) {
   at::Tensor activation = input;
   for (LayerUse& use : open.uses) {
     const Layer& layer = *use.layer;
     OperatorContext operator_context{.parameters = use.read.parameters};
     ChooseBuffers(use, operator_context);
     operator_context.dropout = DropoutKey(task, layer);
+    if (layer.op.tied) operator_context.tied = subnet.embedding;
     activation = ApplyLayer(layer, activation, operator_context);
     if (context_.probe) context_.probe->OnForward(task.seq, task.microbatch, layer, activation);
     if (context_.observer && context_.record_level == RecordLevel::kFull) {
@@ -117,8 +138,10 @@ at::Tensor Stage::MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::
   const TrainingSpec& training = context_.spec.training;
   const RowRange rows = MicrobatchRows(training.batch, training.microbatches, task.microbatch);
   const at::Tensor labels = subnet.batch.labels.narrow(0, rows.first, rows.size());
-  const at::Tensor loss = at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum)
-                              .div(static_cast<double>(training.batch));
+  const at::Tensor loss =
+      at::cross_entropy_loss(logits.flatten(0, -2), labels.flatten(), /*weight=*/{},
+                             at::Reduction::Sum, /*ignore_index=*/-100, training.label_smoothing)
+          .div(static_cast<double>(training.batch * context_.dataset.targets()));
   const auto value = loss.item<float>();
   subnet.loss = task.microbatch == 0 ? value : subnet.loss + value;
   const bool is_whole = task.microbatch == training.microbatches - 1;
@@ -135,6 +158,7 @@ void Stage::Backward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
     if (!use.layer->trainable) continue;
     inputs.insert(inputs.end(), use.read.parameters.begin(), use.read.parameters.end());
   }
+  if (HasTiedGradient()) inputs.push_back(subnet.embedding);
   torch::autograd::variable_list output_gradients;
   if (!IsLast()) output_gradients.push_back(context_.transport.Receive(index_, task));
   torch::autograd::variable_list gradients;
@@ -146,9 +170,18 @@ void Stage::Backward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
     context_.transport.Send(index_ - 1, task, gradients.front());
     gradients.erase(gradients.begin());
   }
+  if (HasTiedGradient()) {
+    AddGradient(task, gradients.back(), subnet.tied_gradient);
+    gradients.pop_back();
+  }
   Accumulate(task, gradients, open);
   if (IsLast() && task.microbatch == context_.spec.training.microbatches - 1) subnet.batch = {};
   ReportActivity(task, Phase::kBackward, begin_ns);
+}
+
+bool Stage::HasTiedGradient() const {
+  return IsLast() && context_.space.layers().back().op.tied &&
+         context_.space.layers().front().trainable;
 }
 
 void Stage::Accumulate(const Task& task, std::span<const at::Tensor> gradients, OpenSubnet& open) {
@@ -167,18 +200,15 @@ void Stage::Accumulate(const Task& task, std::span<const at::Tensor> gradients, 
         context_.probe->OnGradients(task.seq, task.microbatch, layer, sum, added)) {
       continue;
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (task.microbatch == 0) {
-        sum[i] = added[i].contiguous();
-      } else {
-        sum[i].add_(added[i]);
-      }
-    }
+    for (std::size_t i = 0; i < count; ++i) AddGradient(task, added[i], sum[i]);
   }
 }
 
 void Stage::Update(const Task& task, const SubnetRun& subnet, OpenSubnet& open) {
   const std::int64_t begin_ns = context_.nanoseconds();
+  if (IsFirst() && subnet.tied_gradient.defined()) {
+    open.gradients.front() = at::add(open.gradients.front(), subnet.tied_gradient);
+  }
   std::span<const at::Tensor> gradients = open.gradients;
   for (const LayerUse& use : open.uses) {
     if (!use.layer->IsVersioned()) continue;

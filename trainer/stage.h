@@ -73,15 +73,19 @@ class Stage {
 
   void Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open);
   at::Tensor ForwardInput(const Task& task, SubnetRun& subnet);
-  at::Tensor ForwardRange(const Task& task, OpenSubnet& open, const at::Tensor& input);
+  at::Tensor ForwardRange(const Task& task, const SubnetRun& subnet, OpenSubnet& open,
+                          const at::Tensor& input);
   /// The buffers that a layer's forward writes: its own, or new ones where they wait for the
   /// update.
   void ChooseBuffers(LayerUse& use, OperatorContext& operator_context) const;
   RandomKey DropoutKey(const Task& task, const Layer& layer) const;
   at::Tensor MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::Tensor& logits);
   LayerRead Read(const Layer& layer, std::int64_t seq) const;
-  void ObserveVersions(const SubnetRun& subnet, OpenSubnet& open);
+  void ObserveVersions(SubnetRun& subnet, OpenSubnet& open);
   void Backward(const Task& task, SubnetRun& subnet, OpenSubnet& open);
+  /// Whether this stage's graph holds the stem's embedding as the matrix of a head tied to it, and
+  /// the embedding is trained.
+  bool HasTiedGradient() const;
   /// Adds one micro-batch's gradients, given as OpenSubnet::gradients, to the sums.
   void Accumulate(const Task& task, std::span<const at::Tensor> gradients, OpenSubnet& open);
   void Update(const Task& task, const SubnetRun& subnet, OpenSubnet& open);

@@ -11,9 +11,9 @@
 
 namespace verbatim {
 
-/// Created at admission; `ranges` and all before it never change. `batch` is written by stage 0's
-/// first task and `loss` by the last stage; later tasks on other stages are ordered after that by
-/// the scheduler's lock.
+/// Created at admission; `ranges` and all before it never change. `batch` and `embedding` are
+/// written by stage 0's first task, `loss` and `tied_gradient` by the last stage; later tasks on
+/// other stages are ordered after that by the scheduler's lock.
 struct SubnetRun {
   std::int64_t seq = 0;
   std::vector<std::uint16_t> choices;  ///< one per choice block
@@ -22,6 +22,11 @@ struct SubnetRun {
   StageRanges ranges;
   Batch batch;        ///< dropped when its last backward on the last stage is done
   float loss = 0.0f;  ///< sum over the micro-batches so far
+  /// Of a supernet whose head is tied to its stem: the embedding that this subnet read, as a leaf
+  /// of the last stage's graph, and that graph's gradient for it, summed over the micro-batches so
+  /// far. The sum is undefined where the stem is frozen.
+  at::Tensor embedding;
+  at::Tensor tied_gradient;
 };
 
 }  // namespace verbatim
