@@ -20,9 +20,33 @@ class Images:
     labels: np.ndarray  # uint8, N
 
 
+    @property
+    def shape(self):
+        return self.pixels.shape[1:]
+
+    def named(self, prefix=""):
+        return [(f"{prefix}pixels", self.pixels), (f"{prefix}labels", self.labels)]
+
+
+class Text:
+    """The bytes of a file, cut into samples."""
+
+    def __init__(self, content, length, source):
+        count = (len(content) - 1) // length
+        if count < 1:
+            raise DataError(f"{len(content)} bytes, one sample takes {length + 1}")
+        self.content = np.frombuffer(content, dtype=np.uint8)
+        self.shape = length, 1
+        self.pieces = self.content[: count * length].reshape(count, length)
+        self.labels = self.content[1 : count * length + 1].reshape(count, length)[:, source:]
+
+    def named(self, prefix=""):
+        return [(f"{prefix}bytes", self.content)]
+
+
 @dataclass
 class Data:
-    train: Images
+    train: Images  # or Text
     test: Images  # None where the folder has no test files
     classes: int
 
@@ -75,7 +99,12 @@ def _cifar(folder, names, label_bytes):
     return Images(records[:, label_bytes:].reshape(-1, 3, 32, 32), records[:, label_bytes - 1])
 
 
-def load(folder, form):
+def load(folder, form, options=None):
+    """`options`: the spec's data, of which a text's file, length and source are used."""
+    if form == "text":
+        path = os.path.join(folder, options["file"])
+        content = _read(path if os.path.exists(path) else path + ".gz")
+        return Data(Text(content, options["length"], options["source"]), None, 256)
     if form == "cifar10":
         names = [f"data_batch_{i}.bin" for i in range(1, 6)]
         data = Data(_cifar(folder, names, 1), _cifar(folder, ["test_batch.bin"], 1), 10)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+import sequences
 from philox import DROPOUT, INITIAL_WEIGHTS, Stream, uniform_float
 
 
@@ -42,8 +43,9 @@ def initial_value(name, shape, stream):
 class TrainingPass:
     """Batch norm and dropout while micro-batch `part` of subnet `seq` trains."""
 
-    def __init__(self, seed, seq, part):
+    def __init__(self, seed, seq, part, tied=None):
         self._key = seed, seq, part
+        self.tied = tied  # the matrix of a tied head
 
     def batch_norm(self, state, name, x):
         mean, variance = state.buffers[f"{name}.running_mean"], state.buffers[f"{name}.running_var"]
@@ -65,7 +67,8 @@ class TrainingPass:
 class EvaluationPass:
     """Batch norm while an evaluated subnet is calibrated (`momentum` set) or measured."""
 
-    def __init__(self, statistics, momentum=None):
+    def __init__(self, statistics, momentum=None, tied=None):
+        self.tied = tied
         self._statistics = statistics  # {(layer id, buffer name): tensor}
         self._momentum = momentum
 
@@ -84,6 +87,8 @@ class EvaluationPass:
 def forward(state, x, context):
     """The output of one layer, the residual input added."""
     layer = state.layer
+    if len(layer.input) == 2:
+        return sequences.forward(state, x, context)
     y = _OPERATORS[layer.op["op"]](state, x, context)
     return y + x if layer.residual else y
 
@@ -129,14 +134,14 @@ def _affine(state, name, x):
 
 def _linear(state, x, context):
     op = state.layer.op
-    y = _affine(state, "linear", x.flatten(1))
-    y = F.relu(y) if op["activation"] == "relu" else y
+    y = sequences.activate(_affine(state, "linear", x.flatten(1)), op["activation"])
     return context.dropout(state, y, op["dropout"])
 
 
 def _ffn(state, x, context):
-    hidden = F.relu(_affine(state, "in", x))
-    return _affine(state, "out", context.dropout(state, hidden, state.layer.op["dropout"]))
+    op = state.layer.op
+    hidden = sequences.activate(_affine(state, "in", x), op["activation"])
+    return _affine(state, "out", context.dropout(state, hidden, op["dropout"]))
 
 
 def _classifier(state, x, context):

@@ -109,6 +109,13 @@ def take_kind(value, where, kinds, key="kind"):
 KERNEL = {"kernel": (odd, 3)}
 DILATION = {"dilation": (integer(1, 2**16), 1)}
 DROPOUT = {"dropout": (unit, 0.0)}
+HEADS = {"heads": (integer(1), 4)}
+
+
+def activation(default):
+    return {"activation": (one_of("none", "relu", "swish", "leaky_relu"), default)}
+
+
 OPERATORS = {
     "conv": {**KERNEL, **DILATION, "groups": (integer(1), 1)},
     "separable_conv": {**KERNEL, **DILATION},
@@ -116,9 +123,16 @@ OPERATORS = {
     "avg_pool": KERNEL,
     "max_pool": KERNEL,
     "skip": {},
-    "linear": {"activation": (one_of("relu", "none"), "relu"), **DROPOUT},
-    "ffn": {"hidden": (integer(1), REQUIRED), **DROPOUT},
-    "classifier": DROPOUT,
+    "linear": {**activation("relu"), **DROPOUT},
+    "ffn": {"hidden": (integer(1), REQUIRED), **activation("relu"), **DROPOUT},
+    "classifier": {**DROPOUT, "tied": (boolean, False)},
+    "embedding": DROPOUT,
+    "conv1d": {**KERNEL, **activation("relu"), **DROPOUT},
+    "separable_conv1d": {**KERNEL, **activation("relu"), **DROPOUT},
+    "lightweight_conv": {**KERNEL, **HEADS, **activation("none"), **DROPOUT},
+    "attention": {**HEADS, **activation("none"), **DROPOUT},
+    "cross_attention": {**HEADS, **activation("none"), **DROPOUT},
+    "glu": {**activation("none"), **DROPOUT},
 }
 BLOCK = {
     "repeat": (integer(1), 1),
@@ -127,6 +141,7 @@ BLOCK = {
     "stride": (integer(1, 2), 1),
     "residual": (boolean, False),
     "trainable": (boolean, True),
+    "part": (one_of("encoder", "decoder"), "decoder"),
 }
 SAMPLERS = {"uniform": {}, "list": {"file": (text, REQUIRED)}}
 ADAM = {
@@ -171,8 +186,9 @@ def fixed_layer(names, accepted):
 def candidates(value, where):
     need(isinstance(value, list) and value, where, "must be a list of operators")
     for i, candidate in enumerate(value):
-        need(not isinstance(candidate, dict) or candidate.get("op") != "classifier",
-             f"{where}[{i}].op", "is 'classifier', which is for the head only")
+        for name, place in ("classifier", "head"), ("embedding", "stem"):
+            need(not isinstance(candidate, dict) or candidate.get("op") != name,
+                 f"{where}[{i}].op", f"is {name!r}, which is for the {place} only")
     return [operator(v, f"{where}[{i}]") for i, v in enumerate(value)]
 
 
@@ -192,8 +208,8 @@ def section(fields):
     return lambda value, where: take(value, where, fields)
 
 
-def kind(kinds):
-    return lambda value, where: take_kind(value, where, kinds)
+def kind(kinds, key="kind"):
+    return lambda value, where: take_kind(value, where, kinds, key)
 
 
 SUPERNET = {
@@ -201,13 +217,19 @@ SUPERNET = {
     "blocks": (blocks, REQUIRED),
     "head": (fixed_layer(("trainable",), {"classifier"}), REQUIRED),
 }
-DATA = {
-    "format": (one_of("idx", "cifar10", "cifar100"), REQUIRED),
-    "folder": (text, REQUIRED),
-    "holdout": (unit, 0.2),
+FILES = {"folder": (text, REQUIRED), "holdout": (unit, 0.2)}
+IMAGES = {
+    **FILES,
     "mean": (per_channel(lambda v: True, "(finite)"), 0.0),
     "std": (per_channel(lambda v: v > 0, "above 0"), 255.0),
 }
+TEXT = {
+    **FILES,
+    "file": (text, REQUIRED),
+    "length": (integer(1, 2**16), REQUIRED),
+    "source": (integer(0), 0),
+}
+DATA = {"idx": IMAGES, "cifar10": IMAGES, "cifar100": IMAGES, "text": TEXT}
 TRAINING = {
     "subnets": (integer(1, 2**32 - 1), REQUIRED),
     "batch": (integer(1), REQUIRED),
@@ -215,13 +237,14 @@ TRAINING = {
     "optimizer": (kind(OPTIMIZERS), REQUIRED),
     "lr": (kind(LEARNING_RATES), REQUIRED),
     "loss": (one_of("cross_entropy"), "cross_entropy"),
+    "label_smoothing": (unit, 0.0),
 }
 EVALUATION = {"subnets": (integer(0, 2**32 - 1), 0), "calibration_batches": (integer(0), 4)}
 SPEC = {
     "name": (text, REQUIRED),
     "seed": (integer(0, 2**64 - 1), 0),
     "numerics": (one_of("native", "x86-64-v3", "x86-64"), "native"),
-    "data": (section(DATA), REQUIRED),
+    "data": (kind(DATA, "format"), REQUIRED),
     "supernet": (section(SUPERNET), REQUIRED),
     "sampler": (kind(SAMPLERS), {"kind": "uniform"}),
     "training": (section(TRAINING), REQUIRED),
@@ -234,6 +257,9 @@ SPEC = {
 def parse(document, subnets=None):
     """The spec as nested dicts with every default filled in; `subnets` replaces its own."""
     spec = take(document, "spec", SPEC)
+    data = spec["data"]
+    need(data.get("source", 0) < data.get("length", 1), "spec.data.source",
+         "must be below the length")
     training = spec["training"]
     optimizer = training["optimizer"]
     need(not optimizer.get("nesterov") or optimizer["momentum"] > 0,
@@ -268,7 +294,8 @@ def set_numerics(profile):
 
 @dataclass
 class Layer:
-    """One candidate of one position. Shapes are without the batch dimension."""
+    """One candidate of one position. Shapes are without the batch dimension: (channels, height,
+    width) of an image, (places, features) of a sequence, (features,) of a vector."""
 
     id: int
     name: str
@@ -279,6 +306,8 @@ class Layer:
     trainable: bool
     input: tuple
     output: tuple
+    part: str  # of a sequence: the places that it changes
+    source: int  # places of the encoder
     parameters: list = field(default_factory=list)  # (name, shape)
     buffers: list = field(default_factory=list)  # (name, shape)
 
@@ -296,7 +325,9 @@ def _add_tensors(layer, where):
     """Fills in parameters and buffers, in the order of docs/spec.md section 3."""
     op, c, d = layer.op, layer.input[0], layer.output[0]
     k = op.get("kernel")
-    if op["op"] == "conv":
+    if len(layer.input) == 2:
+        layer.parameters += _sequence_tensors(op, layer.input, layer.output[1])
+    elif op["op"] == "conv":
         groups = op["groups"]
         need(c % groups == 0 and d % groups == 0, where,
              f"groups {groups} must divide the {c} input and {d} output channels")
@@ -325,12 +356,66 @@ def _add_tensors(layer, where):
         layer.parameters += [("linear.weight", (d, c)), ("linear.bias", (d,))]
 
 
+def _matrix(name, d, c):
+    return [(f"{name}.weight", (d, c)), (f"{name}.bias", (d,))]
+
+
+def _sequence_tensors(op, shape, d):
+    """Of an operator on a sequence of this shape that gives `d` features."""
+    name, k, (length, c) = op["op"], op.get("kernel"), shape
+    if name == "embedding":
+        return [("embedding.weight", (256, d)), ("position.weight", (length, d))]
+    if name == "skip":
+        return []
+    own = {
+        "conv1d": [("conv.weight", (d, c, k)), ("conv.bias", (d,))],
+        "separable_conv1d": [("depthwise.weight", (c, 1, k)), ("pointwise.weight", (d, c, 1)),
+                             ("pointwise.bias", (d,))],
+        "lightweight_conv": [*_matrix("in", 2 * c, c), ("kernel.weight", (op.get("heads"), k)),
+                             *_matrix("out", d, c)],
+        "attention": [*_matrix("in", 3 * c, c), *_matrix("out", d, c)],
+        "cross_attention": [("memory_ln.weight", (c,)), ("memory_ln.bias", (c,)),
+                            *_matrix("query", c, c), *_matrix("memory", 2 * c, c),
+                            *_matrix("out", d, c)],
+        "glu": _matrix("linear", 2 * d, c),
+        "ffn": [*_matrix("in", op.get("hidden"), c), *_matrix("out", d, op.get("hidden"))],
+        "classifier": _matrix("linear", d, c)[bool(op.get("tied")):],
+    }
+    return [("ln.weight", (c,)), ("ln.bias", (c,)), *own[name]]
+
+
+SEQUENCE_OPERATORS = ("conv1d", "separable_conv1d", "lightweight_conv", "attention",
+                      "cross_attention", "glu", "ffn", "skip")
+
+
+def _sequence_shape(block, op, shape, source, where):
+    name = op["op"]
+    need(block["stride"] == 1 and block["channels"] is None, where,
+         "a sequence has neither 'stride' nor 'channels'")
+    width = block["features"] or shape[1]
+    if name == "classifier":
+        return (shape[0] - source, width)
+    if name == "embedding":
+        need(block["features"], where, "lacks 'features'")
+        return (shape[0], width)
+    need(name in SEQUENCE_OPERATORS, where, f"{name} does not take a sequence")
+    need(name != "skip" or width == shape[1], where, "skip keeps its width")
+    need(source > 0 or block["part"] == "decoder", where, "there is no encoder")
+    need(name != "cross_attention" or (source > 0 and block["part"] == "decoder"), where,
+         "cross_attention is for the decoder beside an encoder")
+    need(source == 0 or width == shape[1], where, "encoder and decoder share one width")
+    need(shape[1] % op.get("heads", 1) == 0, where, "its heads must divide its features")
+    return (shape[0], width)
+
+
 VECTOR_OPERATORS = "linear", "ffn", "classifier"
 
 
 def _output_shape(block, op, shape, stride, where):
     """The shape `op` gives in `block` for an input of `shape`."""
     name = op["op"]
+    need(name not in SEQUENCE_OPERATORS[:-2] + ("embedding",) and not op.get("tied"), where,
+         f"{name} needs a sequence")
     if name in VECTOR_OPERATORS:
         need(block["channels"] is None, where, f"'channels' does not fit the operator {name}")
         need(stride == 1, where, f"stride {stride} does not fit the operator {name}")
@@ -348,16 +433,19 @@ def _output_shape(block, op, shape, stride, where):
     return (channels, -(-shape[1] // stride), -(-shape[2] // stride))
 
 
-def _position_layers(block, position, name, first_id, shape, stride):
+def _position_layers(block, position, name, first_id, shape, stride, source):
     layers = []
     for i, op in enumerate(block["candidates"]):
         label = name if name in ("stem", "head") else f"{name}.{i}"
-        output = _output_shape(block, op, shape, stride, label)
+        if len(shape) == 2:
+            output = _sequence_shape(block, op, shape, source, label)
+        else:
+            output = _output_shape(block, op, shape, stride, label)
         residual = block["residual"] and op["op"] != "skip"
         need(not block["residual"] or output == shape, label,
              f"residual needs equal shapes, has {shape} and {output}")
         layer = Layer(first_id + i, label, position, op, stride, residual, block["trainable"],
-                      shape, output)
+                      shape, output, block["part"], source)
         _add_tensors(layer, label)
         layers.append(layer)
     need(not block["channels"] or not block["features"], name, "has both channels and features")
@@ -365,8 +453,9 @@ def _position_layers(block, position, name, first_id, shape, stride):
     for layer in layers:
         need(layer.output == layers[0].output, layer.name,
              f"its output is {layer.output}, that of {layers[0].name} is {layers[0].output}")
-        need(wanted is None or layer.output[0] == wanted, layer.name,
-             f"its output has length {layer.output[0]}, the block's is {wanted}")
+        width = layer.output[1 if len(layer.output) == 2 else 0]
+        need(wanted is None or width == wanted, layer.name,
+             f"its output has length {width}, the block's is {wanted}")
     return layers
 
 
@@ -382,12 +471,22 @@ def build_positions(spec, input_shape, classes):
 
     positions, shape, next_id = [], tuple(input_shape), 0
     for position, (block, name, stride) in enumerate(entries):
-        layers = _position_layers(block, position, name, next_id, shape, stride)
+        layers = _position_layers(block, position, name, next_id, shape, stride,
+                                  spec["data"].get("source", 0))
         positions.append(layers)
         next_id += len(layers)
         shape = layers[0].output
     _check_norms(spec, positions)
+    _check_ends(positions)
     return positions
+
+
+def _check_ends(positions):
+    stem, head = positions[0][0], positions[-1][0]
+    is_embedding = stem.op["op"] == "embedding"
+    need(is_embedding == (len(stem.input) == 2), "stem", "a text, and nothing else, is embedded")
+    need(not head.op["tied"] or stem.output[1:] == head.input[1:], "head",
+         "is tied to an embedding of another width")
 
 
 def _check_norms(spec, positions):

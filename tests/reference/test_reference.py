@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 import dataset
 import digests
+import sequences
 import spec as specs
 from model import LayerState, TrainingPass, forward, initial_value
 from philox import DROPOUT, SAMPLER, Stream, draw_samples, philox4x32_10, uniform_float
@@ -93,6 +94,14 @@ class Data(unittest.TestCase):
         self.assertEqual(data.test.pixels.shape, (3, 3, 32, 32))
         self.assertEqual(int(data.test.pixels[2].min()), 2)
 
+    def test_texts_are_cut_into_samples(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "t"), "wb") as file:
+                file.write(b"abcdefghijk")
+            data = dataset.load(folder, "text", {"file": "t", "length": 5, "source": 3})
+        self.assertEqual([bytes(piece) for piece in data.train.pieces], [b"abcde", b"fghij"])
+        self.assertEqual([bytes(labels) for labels in data.train.labels], [b"ef", b"jk"])
+
     def test_normalise_per_channel(self):
         pixels = np.full((1, 2, 1, 1), 10, dtype=np.uint8)
         values = dataset.normalise(pixels, [1, 2], [3, 4]).reshape(-1)
@@ -165,6 +174,42 @@ class Space(unittest.TestCase):
         self.assertIn("block3.0", change(["supernet", "blocks", 2, "residual"], True))
         self.assertIn("blocks[0].candidates[8]: has the unknown field 'kernel'",
                       change(["supernet", "blocks", 0, "candidates", 8, "kernel"], 3))
+
+
+class Sequences(unittest.TestCase):
+    """What each place may depend on, found by changing one input."""
+
+    def changed_places(self, op, part, place, source=4):
+        """The places of the output that follow a change of one place of the input."""
+        document = load_spec("sequences.json")
+        document["data"]["source"] = source
+        document["supernet"]["blocks"] = [{"part": part, "candidates": [{"op": op}]}]
+        positions = specs.build_positions(specs.parse(document), (10, 1), 256)
+        state = LayerState(positions[1][0], 0)
+        x = torch.linspace(-1, 1, 10 * 16).sin().reshape(1, 10, 16)
+        y = forward(state, x, TrainingPass(0, 0, 0))
+        x[0, place, 5] += 1
+        z = forward(state, x, TrainingPass(0, 0, 0))
+        return [t for t in range(10) if not torch.equal(y[0, t], z[0, t])]
+
+    def test_places_see_what_they_may(self):
+        self.assertEqual(self.changed_places("glu", "decoder", 6), [6])
+        self.assertEqual(self.changed_places("conv1d", "decoder", 6), [6, 7, 8])
+        self.assertEqual(self.changed_places("conv1d", "encoder", 1), [0, 1, 2])
+        self.assertEqual(self.changed_places("separable_conv1d", "encoder", 3), [2, 3])
+        self.assertEqual(self.changed_places("lightweight_conv", "decoder", 8), [8, 9])
+        self.assertEqual(self.changed_places("attention", "decoder", 6), [6, 7, 8, 9])
+        self.assertEqual(self.changed_places("attention", "encoder", 2), [0, 1, 2, 3])
+        self.assertEqual(self.changed_places("cross_attention", "decoder", 6), [6])
+        self.assertEqual(self.changed_places("cross_attention", "decoder", 2), [2, 4, 5, 6, 7, 8, 9])
+
+    def test_attention_equals_pytorchs_own(self):
+        query, key, value = torch.rand(3, 2, 7, 8, generator=torch.Generator().manual_seed(1))
+        split = [x.reshape(2, 7, 4, 2).transpose(1, 2) for x in (query, key, value)]
+        for causal in False, True:
+            expected = F.scaled_dot_product_attention(*split, is_causal=causal)
+            computed = sequences._attend(query, key, value, 4, causal)
+            torch.testing.assert_close(computed, expected.transpose(1, 2).reshape(2, 7, 8))
 
 
 class Training(unittest.TestCase):

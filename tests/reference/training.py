@@ -60,11 +60,10 @@ class Reference:
         self.seed = spec["seed"]
         self.full = spec["record"]["level"] == "full" if full is None else full
         self.data = dataset.load(data_folder or os.path.join(spec_folder, spec["data"]["folder"]),
-                                 spec["data"]["format"])
+                                 spec["data"]["format"], spec["data"])
         self._split()
         self._check_normalisation()
-        self.positions = specs.build_positions(spec, self.data.train.pixels.shape[1:],
-                                               self.data.classes)
+        self.positions = specs.build_positions(spec, self.data.train.shape, self.data.classes)
         self.states = [LayerState(layer, self.seed)
                        for layers in self.positions for layer in layers]
         self.optimizers = {}
@@ -88,7 +87,9 @@ class Reference:
                    "spec.evaluation.subnets", "needs held-out samples, there are none")
 
     def _check_normalisation(self):
-        channels = self.data.train.pixels.shape[1]
+        if self.spec["data"]["format"] == "text":
+            return
+        channels = self.data.train.shape[0]
         for name in ("mean", "std"):
             value = self.spec["data"][name]
             specs.need(not isinstance(value, list) or len(value) == channels, f"spec.data.{name}",
@@ -123,15 +124,14 @@ class Reference:
 
     def inputs(self, images, samples):
         data = self.spec["data"]
+        if data["format"] == "text":
+            return torch.from_numpy(images.pieces[samples].astype(np.int64))
         values = dataset.normalise(images.pixels[samples], data["mean"], data["std"])
         return torch.from_numpy(np.ascontiguousarray(values)).clone()
 
     def data_digest(self):
-        named = [("pixels", self.data.train.pixels), ("labels", self.data.train.labels)]
-        if self.data.test is not None:
-            named += [("test.pixels", self.data.test.pixels),
-                      ("test.labels", self.data.test.labels)]
-        return digests.named(named)
+        test = self.data.test
+        return digests.named(self.data.train.named() + (test.named("test.") if test else []))
 
     def weights_digests(self):
         return [digests.named(state.named()) for state in self.states]
@@ -160,16 +160,21 @@ class Reference:
 
     def _forward(self, subnet, path, x, labels):
         losses, first = [], 0
+        self.tied = self._embedding()
+        if self.tied is not None:  # a leaf of its own: section 6 says how the gradients are added
+            self.tied = self.tied.detach().requires_grad_(path[0].layer.trainable)
         for part, rows in enumerate(specs.micro_batch_sizes(self.spec["training"])):
             y = x[first : first + rows].clone()
-            context = TrainingPass(self.seed, subnet.seq, part)
+            context = TrainingPass(self.seed, subnet.seq, part, self.tied)
             for position, state in enumerate(path):
                 y = forward(state, y, context)
                 if self.full:
                     subnet.activations.append(
                         Activation(position, part, digests.tensor(y.detach())))
             target = labels[first : first + rows].clone()
-            losses.append(F.cross_entropy(y, target, reduction="sum") / len(labels))
+            loss = F.cross_entropy(y.flatten(0, -2), target.flatten(), reduction="sum",
+                                   label_smoothing=self.spec["training"]["label_smoothing"])
+            losses.append(loss / labels.numel())
             first += rows
         return losses
 
@@ -180,6 +185,9 @@ class Reference:
         for loss in losses:
             if loss.requires_grad:
                 loss.backward()
+        if self.tied is not None and self.tied.requires_grad:
+            embedding = self._embedding()
+            embedding.grad = embedding.grad + self.tied.grad
 
     def _optimizer(self, state):
         if state.layer.id not in self.optimizers:
@@ -230,10 +238,16 @@ class Reference:
         for first in range(0, len(self.held_out), batch):
             samples = self.held_out[first : first + batch]
             y = self._pass(path, self.inputs(self.held_out_images, samples),
-                           EvaluationPass(statistics))
-            best = np.argmax(y.numpy(), axis=1)
+                           EvaluationPass(statistics, tied=self._embedding()))
+            best = np.argmax(y.numpy(), axis=-1)
             correct += int((best == self.held_out_images.labels[samples]).sum())
-        return Evaluated(index, choices, correct, len(self.held_out))
+        return Evaluated(index, choices, correct,
+                         self.held_out_images.labels[self.held_out].size)
+
+    def _embedding(self):
+        """The matrix that a tied head shares with the stem."""
+        is_tied = self.positions[-1][0].op["tied"]
+        return self.states[0].parameters["embedding.weight"] if is_tied else None
 
     def _calibrate(self, path, index):
         batches = self.spec["evaluation"]["calibration_batches"]
@@ -246,7 +260,7 @@ class Reference:
             samples = draw_samples(self.train_split, self.spec["training"]["batch"],
                                    Stream(self.seed, CALIBRATION_BATCH, b, 0, index))
             self._pass(path, self.inputs(self.data.train, samples),
-                       EvaluationPass(statistics, 1.0 / (b + 1)))
+                       EvaluationPass(statistics, 1.0 / (b + 1), self._embedding()))
         return statistics
 
     def _pass(self, path, x, context):
