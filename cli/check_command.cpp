@@ -44,11 +44,17 @@ Size Measure(const Spec& spec) {
   return size;
 }
 
-/// Whether the data was there to lay the search space out on; its images give the shapes.
+/// Whether the data was there to lay the search space out on. Images give their shape, a text's is
+/// in the spec.
 Result<bool> CheckAgainstData(const Spec& spec, const std::filesystem::path& folder,
                               bool is_required) {
   std::error_code error;
-  if (!is_required && !std::filesystem::is_directory(folder, error)) return false;
+  if (!is_required && !std::filesystem::is_directory(folder, error)) {
+    if (const auto shape = ShapeOfSpec(spec.data)) {
+      RETURN_IF_ERROR(SearchSpace::Build(spec, *shape, kByteClasses));
+    }
+    return false;
+  }
   ASSIGN_OR_RETURN(const DataSet data, LoadDataSet(spec, folder));
   RETURN_IF_ERROR(SearchSpace::Build(spec, data.shape(), data.classes()));
   return true;
@@ -113,8 +119,10 @@ Result<int> CheckSpec(const CheckOptions& options) {
   ASSIGN_OR_RETURN(const bool fits, CheckAgainstData(spec, folder, options.data.has_value()));
   const std::string verdict =
       fits ? fmt::format("{} is a valid spec and fits its data", spec.name)
-           : fmt::format("{} is a valid spec; shapes were not checked, since there is no folder {}",
-                         spec.name, folder.string());
+           : fmt::format("{} is a valid spec; {}, since there is no folder {}", spec.name,
+                         ShapeOfSpec(spec.data) ? "its shapes fit, but its data was not read"
+                                                : "shapes were not checked",
+                         folder.string());
   RETURN_IF_ERROR(
       WriteToStdout(fmt::format("{}: {}\n{}", options.spec.string(), verdict, Describe(spec))));
   return 0;

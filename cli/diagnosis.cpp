@@ -19,7 +19,6 @@
 #include "supernet/numeric_profile.h"
 #include "supernet/stream.h"
 #include "trainer/data/data_set.h"
-#include "trainer/data/image_digest.h"
 #include "verify/environment_comparison.h"
 
 namespace verbatim {
@@ -128,7 +127,7 @@ void CheckEnvironment(const Diagnosis& here, const std::vector<EnvironmentRow>& 
 /// The data set must be there, be the recorded one, and give the sampler what it needs.
 Status CheckData(const RunInfo& run, const Spec& spec, const fs::path& folder) {
   ASSIGN_OR_RETURN(const DataSet data, LoadDataSet(spec, folder));
-  if (DigestData(data.images) != run.dataset_digest) {
+  if (data.digest() != run.dataset_digest) {
     return BadInput(fmt::format("the data set in {} is not the recorded one", folder.string()),
                     "Name the folder of the right one with --data.");
   }

@@ -41,6 +41,22 @@ TEST_F(CheckCommand, PlacesAnErrorInTheFile) {
   EXPECT_THAT(result.err, HasSubstr("sead"));
 }
 
+/// Its shape is in the spec: no data is needed to find what does not fit.
+TEST_F(CheckCommand, ChecksTheShapesOfATextWithoutItsData) {
+  std::string text = R"({"name": "t", "data": {"format": "text", "folder": "d", "file": "t",
+    "length": 8}, "supernet": {"stem": {"op": "embedding", "features": 8},
+    "blocks": [{"candidates": [{"op": "attention", "heads": 3}]}], "head": {"op": "classifier"}},
+    "training": {"subnets": 1, "batch": 4, "optimizer": {"kind": "sgd"},
+    "lr": {"kind": "constant", "base": 0.1}}})";
+  const CommandResult wrong = Run({"check", WriteFile("spec.json", text)});
+  EXPECT_EQ(wrong.exit_code, 3);
+  EXPECT_THAT(wrong.err, HasSubstr("supernet.blocks[0].candidates[0]: 3 heads do not divide 8"));
+  text.replace(text.find("\"heads\": 3"), 10, "\"heads\": 2");
+  const CommandResult valid = Run({"check", WriteFile("spec.json", text)});
+  EXPECT_EQ(valid.exit_code, 0) << valid.err;
+  EXPECT_THAT(valid.out, HasSubstr("its shapes fit, but its data was not read"));
+}
+
 TEST_F(CheckCommand, ReadsTheListOfSubnets) {
   std::string text = SampleSpecText();
   text.insert(text.find("\"training\""), R"("sampler": {"kind": "list", "file": "list.jsonl"}, )");
