@@ -63,7 +63,7 @@ void ReorderSampler::Follow(const Choices& choices) const {
     for (std::int64_t block = 0; block < blocks; ++block) {
       const std::uint16_t candidate = to[block];
       if (!space_.versioned[block][candidate]) continue;
-      weight_[block][candidate] += amount * (5 * blocks - 4 * block);
+      weight_[block][candidate] += amount * (blocks - block);
     }
   };
   for (const Choices& neighbour : neighbourhood_) add(neighbour, -1);

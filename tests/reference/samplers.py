@@ -37,7 +37,7 @@ def reorder(draws, versioned, window, neighbours):
     def score(choices, stream):
         total = 0
         for k in range(1, min(neighbours, len(stream)) + 1):
-            total += sum((neighbours + 1 - k) * (5 * len(versioned) - 4 * b) for b in blocks
+            total += sum((neighbours + 1 - k) * (len(versioned) - b) for b in blocks
                          if choices[b] == stream[-k][b] and versioned[b][choices[b]])
         return total
 
