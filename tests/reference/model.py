@@ -28,6 +28,21 @@ class LayerState:
         """What the weights digest covers, in order."""
         return [*self.parameters.items(), *self.buffers.items()]
 
+    def add_statistics(self, measured):
+        """The running statistics take what batch norm measured, in the order measured."""
+        for name, value in measured:
+            self.buffers[name].mul_(0.9).add_(value, alpha=0.1)
+
+
+class LateRead:
+    """What a subnet reads of a layer with a delay: the parameters of an older version."""
+
+    def __init__(self, layer, parameters):
+        self.layer = layer
+        self.parameters = {name: value.detach().clone().requires_grad_()
+                           for name, value in parameters.items()}
+        self.measured = []  # (name of the buffer, value), as batch norm goes by
+
 
 def initial_value(name, shape, stream):
     if name.endswith(".bias"):
@@ -48,11 +63,19 @@ class TrainingPass:
         self.tied = tied  # the matrix of a tied head
 
     def batch_norm(self, state, name, x):
-        mean, variance = state.buffers[f"{name}.running_mean"], state.buffers[f"{name}.running_var"]
-        if not state.layer.trainable:
-            mean = variance = None
         weight, bias = state.parameters[f"{name}.weight"], state.parameters[f"{name}.bias"]
-        return F.batch_norm(x, mean, variance, weight, bias, training=True, momentum=0.1, eps=1e-5)
+        names = f"{name}.running_mean", f"{name}.running_var"
+        momentum = 0.1
+        if isinstance(state, LateRead):
+            mean, variance = torch.zeros(weight.shape), torch.zeros(weight.shape)
+            state.measured += zip(names, (mean, variance))
+            momentum = 1.0
+        elif state.layer.trainable:
+            mean, variance = (state.buffers[each] for each in names)
+        else:
+            mean = variance = None
+        return F.batch_norm(x, mean, variance, weight, bias, training=True, momentum=momentum,
+                            eps=1e-5)
 
     def dropout(self, state, x, probability):
         if probability == 0:

@@ -6,7 +6,7 @@ import sqlite3
 from spec import SpecError
 
 APPLICATION_ID = 0x5642544D
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Difference(Exception):
@@ -82,7 +82,7 @@ def _compare_accesses(subnet, rows, level):
         place = f"subnet {subnet.seq}, layer {access.name}"
         expect(f"{place}, layer id", row["layer"], access.layer)
         for column in ("read_seq", "base_seq"):
-            expect(f"{place}, {column}", row[column], access.read_seq)
+            expect(f"{place}, {column}", row[column], getattr(access, column))
         columns = {"losses": [], "weights": ["weights", "optimizer"],
                    "full": ["gradients", "weights", "optimizer"]}[level]
         for column in columns:

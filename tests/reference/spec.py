@@ -141,9 +141,14 @@ BLOCK = {
     "stride": (integer(1, 2), 1),
     "residual": (boolean, False),
     "trainable": (boolean, True),
+    "delay": (integer(0, 2**16), 0),
     "part": (one_of("encoder", "decoder"), "decoder"),
 }
-SAMPLERS = {"uniform": {}, "list": {"file": (text, REQUIRED)}}
+SAMPLERS = {
+    "uniform": {},
+    "list": {"file": (text, REQUIRED)},
+    "fair": {"reuse_distance": (integer(0, 2**16), None)},
+}
 ADAM = {
     "betas": (pair_of_betas, [0.9, 0.999]),
     "epsilon": (not_negative, 1e-8),
@@ -201,7 +206,8 @@ def blocks(value, where):
     return [block(v, f"{where}[{i}]") for i, v in enumerate(value)]
 
 
-STEM_FIELDS = "channels", "features", "stride", "trainable"
+STEM_FIELDS = "channels", "features", "stride", "trainable", "delay"
+HEAD_FIELDS = "trainable", "delay"
 
 
 def section(fields):
@@ -215,7 +221,12 @@ def kind(kinds, key="kind"):
 SUPERNET = {
     "stem": (fixed_layer(STEM_FIELDS, set(OPERATORS) - {"classifier"}), REQUIRED),
     "blocks": (blocks, REQUIRED),
-    "head": (fixed_layer(("trainable",), {"classifier"}), REQUIRED),
+    "head": (fixed_layer(HEAD_FIELDS, {"classifier"}), REQUIRED),
+}
+REORDER = {
+    "of": (kind(SAMPLERS), REQUIRED),
+    "window": (integer(1, 2**16), 128),
+    "neighbours": (integer(1, 2**10), 16),
 }
 FILES = {"folder": (text, REQUIRED), "holdout": (unit, 0.2)}
 IMAGES = {
@@ -246,7 +257,7 @@ SPEC = {
     "numerics": (one_of("native", "x86-64-v3", "x86-64"), "native"),
     "data": (kind(DATA, "format"), REQUIRED),
     "supernet": (section(SUPERNET), REQUIRED),
-    "sampler": (kind(SAMPLERS), {"kind": "uniform"}),
+    "sampler": (kind({**SAMPLERS, "reorder": REORDER}), {"kind": "uniform"}),
     "training": (section(TRAINING), REQUIRED),
     "evaluation": (section(EVALUATION), {"subnets": 0, "calibration_batches": 4}),
     "record": (section({"level": (one_of("losses", "weights", "full"), "weights")}),
@@ -264,6 +275,10 @@ def parse(document, subnets=None):
     optimizer = training["optimizer"]
     need(not optimizer.get("nesterov") or optimizer["momentum"] > 0,
          "spec.training.optimizer.nesterov", "needs a momentum above 0")
+    sampler = spec["sampler"].get("of", spec["sampler"])
+    for i, each in enumerate(spec["supernet"]["blocks"]):
+        need((sampler.get("reuse_distance") or 0) <= len(each["candidates"]),
+             "spec.sampler.reuse_distance", f"is more than the candidates of blocks[{i}]")
     if subnets is not None:
         training["subnets"] = integer(1, 2**32 - 1)(subnets, "--subnets")
     micro_batch_sizes(training)
@@ -304,6 +319,7 @@ class Layer:
     stride: int
     residual: bool
     trainable: bool
+    delay: int
     input: tuple
     output: tuple
     part: str  # of a sequence: the places that it changes
@@ -445,7 +461,7 @@ def _position_layers(block, position, name, first_id, shape, stride, source):
         need(not block["residual"] or output == shape, label,
              f"residual needs equal shapes, has {shape} and {output}")
         layer = Layer(first_id + i, label, position, op, stride, residual, block["trainable"],
-                      shape, output, block["part"], source)
+                      block["delay"], shape, output, block["part"], source)
         _add_tensors(layer, label)
         layers.append(layer)
     need(not block["channels"] or not block["features"], name, "has both channels and features")

@@ -11,10 +11,12 @@ import torch.nn.functional as F
 
 import dataset
 import digests
+import samplers
 import sequences
 import spec as specs
-from model import LayerState, TrainingPass, forward, initial_value
+from model import LateRead, LayerState, TrainingPass, forward, initial_value
 from philox import DROPOUT, SAMPLER, Stream, draw_samples, philox4x32_10, uniform_float
+from training import Reference
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -212,6 +214,38 @@ class Sequences(unittest.TestCase):
             torch.testing.assert_close(computed, expected.transpose(1, 2).reshape(2, 7, 8))
 
 
+class Streams(unittest.TestCase):
+    def test_check_values(self):
+        """The check values of docs/spec.md."""
+        self.assertEqual(samplers.fair_block(1, 0, 4, 2, 16),
+                         [3, 0, 2, 1, 3, 2, 1, 0, 3, 0, 2, 1, 0, 1, 3, 2])
+        self.assertEqual(samplers.fair_block(1, 0, 5, 2, 15),
+                         [4, 0, 3, 2, 1, 4, 3, 1, 2, 0, 4, 2, 0, 3, 1])
+
+    def test_a_fair_block_keeps_its_distance(self):
+        for candidates, distance in (4, 4), (6, 3), (9, 0):
+            drawn = samplers.fair_block(7, 2, candidates, distance, 200)
+            apart = [j - i for i in range(200) for j in range(i + 1, 200)
+                     if drawn[i] == drawn[j]]
+            self.assertEqual(min(apart), max(distance, 1))
+
+    def test_a_reordered_stream_is_a_permutation(self):
+        draws = [[n] for n in range(50)]
+        versioned = [[True] * 50]
+        self.assertEqual(samplers.reorder(draws, versioned, 8, 4), draws)  # nothing is shared
+        twice = samplers.reorder([[n // 2] for n in range(50)], versioned, 8, 4)
+        self.assertEqual(sorted(twice), sorted([n // 2] for n in range(50)))
+        self.assertTrue(all(a != b for a, b in zip(twice[:40], twice[1:])))
+
+    def test_distances_that_no_order_keeps_are_refused(self):
+        document = load_spec("fair.json")
+        document["sampler"]["reuse_distance"] = 2
+        specs.parse(document)
+        document["sampler"]["reuse_distance"] = 3
+        with self.assertRaisesRegex(specs.SpecError, r"blocks\[2\]"):
+            specs.parse(document)
+
+
 class Training(unittest.TestCase):
     def test_dropout_keeps_its_share(self):
         """The kept share is 1 - p, kept values are scaled by 1/(1 - p)."""
@@ -244,6 +278,34 @@ class Training(unittest.TestCase):
         cosine = rates({"kind": "cosine", "final": 0.2})
         self.assertEqual(cosine[2], 0.8)
         self.assertAlmostEqual(cosine[4], 0.5, places=15)
+
+    def test_late_reads(self):
+        """Subnet j reads what the updates below j - delay left, and updates the newest version."""
+        document = load_spec("reorder.json")
+        document["training"]["subnets"] = 12
+        reference = Reference(specs.parse(document), os.path.join(HERE, "specs"), full=True)
+        for seq in range(12):
+            before = [value.clone() for value in reference.states[-1].parameters.values()]
+            head = reference.train(seq).accesses[-1]
+            self.assertEqual((head.read_seq, head.base_seq), (max(seq - 8, -1), seq - 1))
+            late = reference._read(reference.states[-1], seq)
+            parameters = list(late.parameters.values())
+            self.assertEqual(torch.equal(parameters[0], before[0]), seq == 0)
+
+    def test_late_statistics_are_those_of_the_micro_batches(self):
+        """Without a difference in time, a delay changes running statistics by rounding alone."""
+        positions = specs.build_positions(specs.parse(load_spec("fair.json")), (1, 8, 8), 10)
+        state, other = (LayerState(positions[0][0], 0) for _ in range(2))
+        late = LateRead(state.layer, state.parameters)
+        x = torch.linspace(-1, 1, 6 * 64).sin().reshape(6, 1, 8, 8)
+        for part in range(3):
+            context = TrainingPass(0, 0, part)
+            rows = x[2 * part : 2 * part + 2] * (part + 1)
+            self.assertTrue(torch.equal(forward(late, rows, context),
+                                        forward(other, rows, context)))
+        state.add_statistics(late.measured)
+        for name, value in state.buffers.items():
+            torch.testing.assert_close(value, other.buffers[name])
 
     def test_frozen_layers_write_no_buffers(self):
         positions = specs.build_positions(specs.parse(load_spec("convolution.json")), (1, 8, 8), 10)

@@ -9,9 +9,10 @@ import torch.nn.functional as F
 
 import dataset
 import digests
+import samplers
 import spec as specs
-from model import EvaluationPass, LayerState, TrainingPass, forward
-from philox import BATCH, CALIBRATION_BATCH, EVALUATED_SUBNET, SAMPLER, Stream, draw_samples
+from model import EvaluationPass, LateRead, LayerState, TrainingPass, forward
+from philox import BATCH, CALIBRATION_BATCH, EVALUATED_SUBNET, Stream, draw_samples
 
 
 @dataclass
@@ -21,6 +22,7 @@ class Access:
     layer: int
     name: str
     read_seq: int  # the subnet that wrote the version read, -1 for the initial one
+    base_seq: int  # likewise of the version updated
     weights: str
     optimizer: str
     gradients: str = None
@@ -69,7 +71,9 @@ class Reference:
         self.optimizers = {}
         self.updates = [0] * len(self.states)
         self.last_writer = [-1] * len(self.states)
-        self._load_list(spec_folder)
+        # (writer, parameters) of every version of a layer with a delay, oldest first.
+        self.versions = [[(-1, self._parameters(state))] for state in self.states]
+        self._draw_stream(spec_folder)
 
     def _split(self):
         count, self.held_out_images = len(self.data.train.labels), self.data.test
@@ -95,27 +99,28 @@ class Reference:
             specs.need(not isinstance(value, list) or len(value) == channels, f"spec.data.{name}",
                        f"must have one number per channel, the data have {channels}")
 
-    def _load_list(self, spec_folder):
-        self.listed = None
+    def _draw_stream(self, spec_folder):
         sampler = self.spec["sampler"]
-        if sampler["kind"] == "uniform":
-            return
-        self.listed = specs.load_list(os.path.join(spec_folder, sampler["file"]))
+        self.candidates = [len(layers) for layers in self.positions[1:-1]]
+        versioned = [[layer.versioned for layer in layers] for layers in self.positions[1:-1]]
         subnets = self.spec["training"]["subnets"]
-        specs.need(len(self.listed) >= subnets, sampler["file"],
-                   f"holds {len(self.listed)} entries, training.subnets is {subnets}")
-        counts = [len(layers) for layers in self.positions[1:-1]]
-        for i, entry in enumerate(self.listed):
-            good = len(entry) == len(counts) and all(
-                isinstance(c, int) and 0 <= c < n for c, n in zip(entry, counts))
-            specs.need(good, f"{sampler['file']}, entry {i}", f"{entry} does not fit the blocks")
+        file = sampler.get("of", sampler).get("file")
+        listed = self._load_list(spec_folder, file, subnets) if file else None
+        self.stream = samplers.stream(sampler, self.seed, versioned, subnets, listed)
 
-    def _draw_choices(self, purpose, c):
-        stream = Stream(self.seed, purpose, 0, 0, c)
-        return [stream.below(len(layers)) for layers in self.positions[1:-1]]
+    def _load_list(self, spec_folder, file, subnets):
+        listed = specs.load_list(os.path.join(spec_folder, file))
+        specs.need(len(listed) >= subnets, file,
+                   f"holds {len(listed)} entries, training.subnets is {subnets}")
+        for i, entry in enumerate(listed):
+            good = len(entry) == len(self.candidates) and all(
+                isinstance(c, int) and 0 <= c < n for c, n in zip(entry, self.candidates))
+            specs.need(good, f"{file}, entry {i}", f"{entry} does not fit the blocks")
+        return listed
 
-    def choices(self, seq):
-        return self.listed[seq] if self.listed else self._draw_choices(SAMPLER, seq)
+    @staticmethod
+    def _parameters(state):
+        return {name: value.detach().clone() for name, value in state.parameters.items()}
 
     def path(self, choices):
         """The states of a subnet's layers, by position."""
@@ -139,28 +144,39 @@ class Reference:
     def train(self, seq):
         """Trains subnet `seq`; the layers must hold the versions after seq - 1."""
         training = self.spec["training"]
-        choices = self.choices(seq)
+        choices = self.stream[seq]
         samples = draw_samples(self.train_split, training["batch"],
                                Stream(self.seed, BATCH, 0, 0, seq))
         x = self.inputs(self.data.train, samples)
         labels = torch.from_numpy(self.data.train.labels[samples].astype(np.int64))
         subnet = Subnet(seq, choices, samples,
                         digests.named([("inputs", x), ("labels", labels)]), "")
-        path = self.path(choices)
+        path = [self._read(state, seq) for state in self.path(choices)]
         losses = self._forward(subnet, path, x, labels)
         total = losses[0].detach()
         for loss in losses[1:]:
             total = total + loss.detach()
         subnet.loss = f"{int(total.view(torch.int32)) & 0xFFFFFFFF:08x}"
         self._backward(path, losses)
-        for state in path:
-            if state.layer.versioned:
-                subnet.accesses.append(self._update(state, seq))
+        for read in path:
+            if read.layer.versioned:
+                subnet.accesses.append(self._update(read, seq))
         return subnet
+
+    def _read(self, state, seq):
+        """What subnet `seq` reads of a layer: the newest version, or one that is old enough."""
+        layer = state.layer
+        if not layer.versioned or layer.delay == 0:
+            return state
+        return LateRead(layer, self._late_version(layer, seq)[1])
+
+    def _late_version(self, layer, seq):
+        return [version for version in self.versions[layer.id]
+                if version[0] < max(seq - layer.delay, 0)][-1]
 
     def _forward(self, subnet, path, x, labels):
         losses, first = [], 0
-        self.tied = self._embedding()
+        self.tied = self._embedding(path[0])
         if self.tied is not None:  # a leaf of its own: section 6 says how the gradients are added
             self.tied = self.tied.detach().requires_grad_(path[0].layer.trainable)
         for part, rows in enumerate(specs.micro_batch_sizes(self.spec["training"])):
@@ -186,7 +202,7 @@ class Reference:
             if loss.requires_grad:
                 loss.backward()
         if self.tied is not None and self.tied.requires_grad:
-            embedding = self._embedding()
+            embedding = self._embedding(path[0])
             embedding.grad = embedding.grad + self.tied.grad
 
     def _optimizer(self, state):
@@ -204,9 +220,15 @@ class Reference:
             self.optimizers[state.layer.id] = made
         return self.optimizers[state.layer.id]
 
-    def _update(self, state, seq):
-        layer = state.layer
-        access = Access(layer.id, layer.name, self.last_writer[layer.id], "", "")
+    def _update(self, read, seq):
+        layer, state = read.layer, self.states[read.layer.id]
+        base = read_seq = self.last_writer[layer.id]
+        if read is not state:
+            read_seq = self._late_version(layer, seq)[0]
+            state.add_statistics(read.measured)
+            for name, parameter in state.parameters.items():
+                parameter.grad = read.parameters[name].grad
+        access = Access(layer.id, layer.name, read_seq, base, "", "")
         if self.full:
             access.gradients = digests.named(
                 [(name, p.grad) for name, p in state.parameters.items()])
@@ -215,6 +237,8 @@ class Reference:
         optimizer.step()
         self.updates[layer.id] += 1
         self.last_writer[layer.id] = seq
+        if read is not state:
+            self.versions[layer.id].append((seq, self._parameters(state)))
         access.weights = digests.named(state.named())
         access.optimizer = self._optimizer_digest(state, optimizer)
         return access
@@ -231,23 +255,23 @@ class Reference:
 
     @torch.no_grad()
     def evaluate(self, index):
-        choices = self._draw_choices(EVALUATED_SUBNET, index)
+        choices = samplers.draw_uniform(self.candidates, self.seed, EVALUATED_SUBNET, index)
         path = self.path(choices)
         statistics = self._calibrate(path, index)
         batch, correct = self.spec["training"]["batch"], 0
         for first in range(0, len(self.held_out), batch):
             samples = self.held_out[first : first + batch]
             y = self._pass(path, self.inputs(self.held_out_images, samples),
-                           EvaluationPass(statistics, tied=self._embedding()))
+                           EvaluationPass(statistics, tied=self._embedding(self.states[0])))
             best = np.argmax(y.numpy(), axis=-1)
             correct += int((best == self.held_out_images.labels[samples]).sum())
         return Evaluated(index, choices, correct,
                          self.held_out_images.labels[self.held_out].size)
 
-    def _embedding(self):
-        """The matrix that a tied head shares with the stem."""
+    def _embedding(self, stem):
+        """The matrix that a tied head shares with the stem as it is read."""
         is_tied = self.positions[-1][0].op["tied"]
-        return self.states[0].parameters["embedding.weight"] if is_tied else None
+        return stem.parameters["embedding.weight"] if is_tied else None
 
     def _calibrate(self, path, index):
         batches = self.spec["evaluation"]["calibration_batches"]
@@ -260,7 +284,7 @@ class Reference:
             samples = draw_samples(self.train_split, self.spec["training"]["batch"],
                                    Stream(self.seed, CALIBRATION_BATCH, b, 0, index))
             self._pass(path, self.inputs(self.data.train, samples),
-                       EvaluationPass(statistics, 1.0 / (b + 1), self._embedding()))
+                       EvaluationPass(statistics, 1.0 / (b + 1), self._embedding(self.states[0])))
         return statistics
 
     def _pass(self, path, x, context):
