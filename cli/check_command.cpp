@@ -79,6 +79,21 @@ std::string SamplerText(const SamplerSpec& sampler) {
   VERBATIM_CHECK(false, "sampler {}", kind);
 }
 
+/// "stem 4, blocks[1] 2"; empty where nothing is read late.
+std::string DelayText(const SupernetSpec& supernet) {
+  std::string text;
+  const auto add = [&text](const std::string& name, const BlockSpec& block) {
+    if (block.delay == 0) return;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, block.delay);
+  };
+  add("stem", supernet.stem);
+  for (std::size_t i = 0; i < supernet.blocks.size(); ++i) {
+    add(fmt::format("blocks[{}]", i), supernet.blocks[i]);
+  }
+  add("head", supernet.head);
+  return text;
+}
+
 std::string Describe(const Spec& spec) {
   const Size size = Measure(spec);
   const TrainingSpec& training = spec.training;
@@ -91,6 +106,8 @@ std::string Describe(const Spec& spec) {
   line("data", fmt::format("{} in {}", ToString(spec.data.format), spec.data.folder));
   line("supernet", fmt::format("stem, {}, head; {}", FormatCount(size.blocks, "block", "blocks"),
                                FormatCount(size.layers, "layer", "layers")));
+  const std::string delays = DelayText(spec.supernet);
+  if (!delays.empty()) line("delays", delays);
   line("sampler", SamplerText(spec.sampler));
   line("training",
        fmt::format("{}, batch {} in {}", FormatCount(training.subnets, "subnet", "subnets"),

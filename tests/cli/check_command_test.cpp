@@ -31,6 +31,28 @@ TEST_F(CheckCommand, DescribesAValidSpec) {
                             "  record      level weights\n");
 }
 
+TEST_F(CheckCommand, SaysHowTheStreamIsDrawnAndWhatIsReadLate) {
+  const struct {
+    const char* sampler;
+    const char* said;
+  } cases[] = {
+      {R"({"kind": "fair"})", "fair, uses of a layer half a round apart or more"},
+      {R"({"kind": "fair", "reuse_distance": 3})", "fair, uses of a layer 3 subnets apart or more"},
+      {R"({"kind": "reorder", "of": {"kind": "uniform"}, "window": 9})",
+       "reorder in a window of 9: uniform"}};
+  for (const auto& c : cases) {
+    std::string text = SampleSpecText();
+    text.insert(text.find("\"op\": \"classifier\""), "\"delay\": 4, ");
+    text.insert(text.find("\"repeat\""), "\"delay\": 2, ");
+    text.insert(text.find("\"training\""), fmt::format("\"sampler\": {}, ", c.sampler));
+    const CommandResult result = Run({"check", WriteFile("spec.json", text)});
+    EXPECT_THAT(result.out, HasSubstr(fmt::format("\n  delays      blocks[0] 2, head 4\n"
+                                                  "  sampler     {}\n",
+                                                  c.said)))
+        << result.err;
+  }
+}
+
 TEST_F(CheckCommand, PlacesAnErrorInTheFile) {
   std::string text = SampleSpecText();
   text.replace(text.find("\"seed\""), 6, "\"sead\"");

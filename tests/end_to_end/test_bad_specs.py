@@ -27,6 +27,14 @@ WRONG = {
     "no candidates": ({"supernet.blocks.0.candidates": []}, "supernet.blocks[0].candidates"),
     "empty micro-batch": ({"training.batch": 5, "training.microbatches": 4},
                           "the last of 4 micro-batches of 5 rows would be empty"),
+    "reuse farther apart than a block has candidates":
+        ({"sampler": {"kind": "fair", "reuse_distance": 5}}, "sampler.reuse_distance",
+         "supernet.blocks[0] has 3 candidates"),
+    "a reordered sampler reordered":
+        ({"sampler": {"kind": "reorder", "of": {"kind": "reorder", "of": {"kind": "uniform"}}}},
+         "sampler.of: a reordered sampler cannot be reordered"),
+    "negative delay": ({"supernet.stem.delay": -1},
+                       "supernet.stem.delay: must be from 0 to 65536, found -1"),
     "unknown level": ({"record": {"level": "ful"}}, "record.level", 'did you mean "full"?'),
 }
 # These depend on the data, so that only a run can tell.
