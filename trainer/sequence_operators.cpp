@@ -40,6 +40,14 @@ at::Tensor Pad(const at::Tensor& x, std::int64_t kernel, bool causal) {
   return at::constant_pad_nd(x, {left, kernel - 1 - left}, 0);
 }
 
+/// One kernel per channel: `weight` is C × 1 × k.
+at::Tensor Depthwise(const at::Tensor& x, const at::Tensor& weight) {
+  constexpr std::int64_t kStride = 1;
+  constexpr std::int64_t kPadding = 0;
+  constexpr std::int64_t kDilation = 1;
+  return at::conv1d(x, weight, /*bias=*/{}, kStride, kPadding, kDilation, x.size(1));
+}
+
 at::Tensor Conv1d(const Layer& layer, const Places& places, LayerTensors& tensors) {
   const at::Tensor x = SwapPlacesAndFeatures(tensors.LayerNorm(places.own));
   const at::Tensor& weight = tensors.NextParameter();
@@ -52,8 +60,7 @@ at::Tensor SeparableConv1d(const Layer& layer, const Places& places, LayerTensor
   const at::Tensor& depthwise = tensors.NextParameter();
   const at::Tensor& pointwise = tensors.NextParameter();
   const at::Tensor& bias = tensors.NextParameter();
-  const at::Tensor y = at::conv1d(Pad(x, layer.op.kernel, places.causal), depthwise, /*bias=*/{},
-                                  /*stride=*/1, /*padding=*/0, /*dilation=*/1, x.size(1));
+  const at::Tensor y = Depthwise(Pad(x, layer.op.kernel, places.causal), depthwise);
   return SwapPlacesAndFeatures(at::conv1d(y, pointwise, bias));
 }
 
@@ -68,9 +75,7 @@ at::Tensor LightweightConv(const Layer& layer, const Places& places, LayerTensor
                                  .expand({heads, channels / heads, kernel})
                                  .reshape({channels, 1, kernel});
   const at::Tensor x = Pad(SwapPlacesAndFeatures(gated), kernel, places.causal);
-  const at::Tensor y = at::conv1d(x, weights, /*bias=*/{}, /*stride=*/1, /*padding=*/0,
-                                  /*dilation=*/1, channels);
-  return tensors.Linear(SwapPlacesAndFeatures(y));
+  return tensors.Linear(SwapPlacesAndFeatures(Depthwise(x, weights)));
 }
 
 /// N × T × C as N × heads × T × (C / heads).
