@@ -20,6 +20,7 @@
 #include "recorder/recorder.h"
 #include "trainer/environment.h"
 #include "trainer/experiment.h"
+#include "trainer/tensor_memory.h"
 #include "trainer/training.h"
 
 namespace verbatim {
@@ -98,6 +99,7 @@ void Report(const Workload& workload, const Moment& begin, const Moment& end,
 }
 
 void Run(const Workload& workload) {
+  PoolTensorMemory();
   ConfigureDeterminism();
   at::set_num_threads(1);
   Experiment experiment = Prepare(workload);

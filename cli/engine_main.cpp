@@ -3,6 +3,7 @@
 #include "cli/command_line.h"
 #include "cli/engine_marker.h"
 #include "cli/engine_torch.h"
+#include "trainer/tensor_memory.h"
 
 namespace {
 
@@ -13,6 +14,7 @@ static_assert(std::string_view(kMarkedVersion).starts_with(verbatim::kEngineMark
 }  // namespace
 
 int main(int argc, char** argv) {
+  verbatim::PoolTensorMemory();
   verbatim::TorchEngine engine;
   return verbatim::RunCommandLine(argc, argv, &engine);
 }
