@@ -55,7 +55,8 @@ class Policy {
 /// Every policy by its name (`--policy`).
 ///
 /// "causal": CSP (NASPipe, ASPLOS'22, section 4): a subnet starts on a stage when all its causal
-/// predecessors there have been updated; backward before forward, lowest subnet first.
+/// predecessors there have been updated; lowest subnet first; backward before forward, once the
+/// stage holds a few micro-batches for each stage after it, so that those do not wait for work.
 /// "sequential": one task at a time, a subnet when all earlier ones are finished.
 /// "gpipe" (Huang et al., NeurIPS'19): one subnet at a time; a stage runs all its forwards, then
 /// all its backwards. Idle for (S - 1) / (M + S - 1) of the time, on S equal stages.

@@ -121,6 +121,33 @@ TEST(PolicyTest, SaysWhichAreCausalAndWhichTrain) {
   EXPECT_EQ(CheckTrainable("casual").error().kind, ErrorKind::kUsage);
 }
 
+TEST(PolicyTest, CausalFeedsTheStagesAfterFirst) {
+  const Task forward{TaskKind::kForward, 2, 0};
+  const Task backward{TaskKind::kBackward, 1, 0};
+  const Task update{TaskKind::kUpdate, 0, 0};
+  struct Case {
+    int stage;
+    std::int64_t held;
+    std::optional<Task> update;
+    Task chosen;
+  };
+  const Case cases[] = {
+      {0, 7, {}, forward},  {0, 8, {}, backward}, {1, 3, {}, forward},
+      {1, 4, {}, backward}, {2, 0, {}, backward}, {0, 0, update, update},
+  };
+  const auto policy = MakePolicy("causal");
+  ASSERT_TRUE(policy.has_value());
+  for (const Case& c : cases) {
+    const ReadyView view{.forward = forward,
+                         .backward = backward,
+                         .update = c.update,
+                         .stage = c.stage,
+                         .stages = 3,
+                         .held = c.held};
+    EXPECT_EQ((*policy)->Choose(view), c.chosen) << "stage " << c.stage << ", held " << c.held;
+  }
+}
+
 TEST(PolicyTest, UnknownNameSaysWhichThereAre) {
   const auto policy = MakePolicy("casual");
   ASSERT_FALSE(policy.has_value());
