@@ -39,6 +39,7 @@ constexpr const char* kFooter =
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim replay run.db --stages 8\n"
     "  verbatim show run.db --subnet 12\n"
+    "  verbatim profile digits.json -o costs.json\n"
     "  verbatim doctor run.db\n"
     "\n"
     "verbatim COMMAND --help has examples for every option.";
@@ -69,6 +70,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddReplayCommand(app, invocation);
   AddDiffCommand(app, invocation);
   AddShowCommand(app, invocation);
+  AddProfileCommand(app, invocation);
   AddDoctorCommand(app, invocation);
 }
 

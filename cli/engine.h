@@ -16,6 +16,9 @@
 #include "replay/explain.h"
 #include "replay/reexecute.h"
 #include "store/record.h"
+#include "supernet/costs.h"
+#include "supernet/search_space.h"
+#include "supernet/spec.h"
 
 namespace verbatim {
 
@@ -37,6 +40,24 @@ struct TrainRequest {
   std::string command_line;
 };
 
+/// Options of `verbatim profile`, as typed.
+struct ProfileRequest {
+  std::filesystem::path spec;
+  std::filesystem::path output;  ///< of the cost file; empty: none is written
+  std::string device = "cpu";
+  std::int64_t threads_per_stage = 1;
+  std::int64_t repeat = 10;
+  std::optional<std::filesystem::path> data_folder;
+  bool quiet = false;
+};
+
+/// What a measurement gave: the costs, and the search space that they belong to.
+struct MeasuredSpace {
+  Spec spec;
+  SearchSpace space;
+  CostTable costs;
+};
+
 /// What an engine computes with.
 struct EngineDescription {
   std::vector<EnvironmentRow> environment;  ///< as a record has it
@@ -49,6 +70,8 @@ class Engine {
   /// Trains, records, prints the summary; returns when the record is closed. Ctrl-C (SIGINT,
   /// SIGTERM) stops admission, finishes the subnets in flight and closes as "interrupted".
   virtual Status Train(const TrainRequest& request) = 0;
+  /// Measures what every layer costs; progress on stderr. Ctrl-C stops it with an error (kFailed).
+  virtual Result<MeasuredSpace> Profile(const ProfileRequest& request) = 0;
   /// Ctrl-C stops it with an error (kFailed).
   virtual Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
                            ReexecutionSink& sink) = 0;

@@ -21,6 +21,7 @@
 #include "trainer/environment.h"
 #include "trainer/evaluation.h"
 #include "trainer/experiment.h"
+#include "trainer/profile.h"
 #include "trainer/training.h"
 #include "verify/text.h"
 
@@ -228,6 +229,25 @@ Status TrainAndRecord(const TrainRequest& request) {
   return WriteToStdout(DescribeOutcome(request, outcome, summary));
 }
 
+Result<MeasuredSpace> MeasureLayers(const ProfileRequest& request) {
+  ConfigureDeterminism();
+  at::set_num_threads(static_cast<int>(request.threads_per_stage));
+  ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(request.device));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, device));
+  const StopSignals signals;
+  const auto layers = static_cast<std::int64_t>(experiment.space.layers().size());
+  ProgressBar progress("measuring", (request.repeat + 1) * layers, request.quiet,
+                       /*no_color=*/false);
+  ProfileOptions options{.repeat = request.repeat, .on_progress = [&](std::int64_t done) {
+                           progress.Update(done);
+                           return !signals.requested();
+                         }};
+  ASSIGN_OR_RETURN(CostTable costs, MeasureCosts(experiment, options));
+  return MeasuredSpace{spec, std::move(experiment.space), std::move(costs)};
+}
+
 }  // namespace
 
 Status TorchEngine::Train(const TrainRequest& request) {
@@ -235,6 +255,14 @@ Status TorchEngine::Train(const TrainRequest& request) {
     return TrainAndRecord(request);
   } catch (const std::exception& error) {
     return Failed("the run failed: " + ExceptionText(error));
+  }
+}
+
+Result<MeasuredSpace> TorchEngine::Profile(const ProfileRequest& request) {
+  try {
+    return MeasureLayers(request);
+  } catch (const std::exception& error) {
+    return Failed("the measurement failed: " + ExceptionText(error));
   }
 }
 

@@ -8,6 +8,7 @@ namespace verbatim {
 class TorchEngine : public Engine {
  public:
   Status Train(const TrainRequest& request) override;
+  Result<MeasuredSpace> Profile(const ProfileRequest& request) override;
   Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
                    ReexecutionSink& sink) override;
   Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,

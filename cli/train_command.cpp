@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 
 #include "cli/commands.h"
+#include "cli/compute_options.h"
 #include "cli/data_option.h"
 #include "cli/forward.h"
 #include "cli/layout_options.h"
@@ -31,15 +31,6 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
     "  verbatim train digits.json --record off --subnets 20\n"
     "  verbatim train digits.json -o faulty.db --inject stale-read@12";
-
-std::string DeviceProblem(const std::string& device) {
-  if (device == "cpu" || device == "cuda") return "";
-  // Two digits: LibTorch's index is 8 bits wide, and it would take cuda:256 for cuda:0.
-  const bool numbered =
-      device.rfind("cuda:", 0) == 0 && device.size() > 5 && device.size() <= 7 &&
-      std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return numbered ? "" : fmt::format("'{}' is no device: cpu, cuda or cuda:N", device);
-}
 
 Status CheckOutput(const TrainRequest& request) {
   const bool off = request.record_level == "off";
@@ -91,19 +82,7 @@ Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
 
 void AddExecutionOptions(CLI::App& command, TrainRequest& request) {
   AddLayoutOptions(command, request.layout);
-  command
-      .add_option("--threads-per-stage", request.threads_per_stage,
-                  "Threads that one stage computes with; part of the numeric environment. "
-                  "Example: --threads-per-stage 2")
-      ->type_name("T")
-      ->check(WholeNumber(1, kMaxThreadsPerStage))
-      ->capture_default_str();
-  command
-      .add_option("--device", request.device,
-                  "Where to compute: cpu, cuda (the first GPU) or cuda:N. Example: --device cuda:0")
-      ->type_name("DEVICE")
-      ->check(CLI::Validator(DeviceProblem, ""))
-      ->capture_default_str();
+  AddComputeOptions(command, request.device, request.threads_per_stage);
   command
       .add_option(
           "--policy", request.policy,

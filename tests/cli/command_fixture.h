@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -45,6 +46,20 @@ class FakeEngine : public Engine {
     if (options.evaluate) sink.OnEvaluations(computed.evaluations);
     return {};
   }
+  /// Layer i of the sample's space takes i + 1 ms forward.
+  Result<MeasuredSpace> Profile(const ProfileRequest& request) override {
+    profile_request = request;
+    if (!profile_status) return tl::unexpected(profile_status.error());
+    const Spec spec = SampleSpec();
+    auto space = SearchSpace::Build(spec, {1, 8, 8}, 10);
+    VERBATIM_CHECK(space.has_value(), "{}", space.error().message);
+    CostTable costs = AnalyticCosts(*space, spec);
+    costs.source = CostSource::kMeasured;
+    for (std::size_t id = 0; id < costs.layers.size(); ++id) {
+      costs.layers[id].forward = 1e-3 * static_cast<double>(id + 1);
+    }
+    return MeasuredSpace{spec, *std::move(space), std::move(costs)};
+  }
   Result<EngineDescription> Describe(const std::string&, std::int64_t threads_per_stage) override {
     described_threads = threads_per_stage;
     return EngineDescription{computed.environment, devices};
@@ -61,6 +76,8 @@ class FakeEngine : public Engine {
   int trained = 0;
   TrainRequest train_request;
   Status train_status;
+  std::optional<ProfileRequest> profile_request;
+  Status profile_status;
   SampleRun computed = MakeSampleRun();
   ReexecuteOptions reexecute_options;
   Status reexecute_status;
