@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "tests/trainer/small_run.h"
 #include "trainer/stage_probe.h"
@@ -220,6 +221,65 @@ TEST(DelayTest, OnlyVersionsThatMayStillBeReadAreKept) {
     EXPECT_LE(std::ssize(experiment.layers[layer.id].earlier), layer.delay) << layer.name;
   }
   EXPECT_EQ(experiment.layers.front().earlier.size(), 4u);
+}
+
+SamplerSpec Reordered(SamplerSpec inner) {
+  SamplerSpec sampler;
+  sampler.kind = SamplerKind::kReorder;
+  sampler.of = {std::move(inner)};
+  sampler.window = 8;
+  return sampler;
+}
+
+/// What goes past the causal bound, one by one and together.
+std::vector<std::pair<const char*, Spec>> SpecsPastTheBound() {
+  Spec fair = SmallSpec();
+  fair.sampler.kind = SamplerKind::kFair;
+  Spec reorder = SmallSpec();
+  reorder.sampler = Reordered(SamplerSpec{});
+  Spec text = SmallTextSpec();
+  Spec delayed_text = SmallTextSpec();
+  delayed_text.supernet.stem.delay = 3;
+  delayed_text.supernet.head.delay = 2;
+  delayed_text.supernet.blocks[1].delay = 1;
+  Spec all = DelayedSpec(4, 2);
+  all.sampler.kind = SamplerKind::kFair;
+  all.training.microbatches = 3;
+  return {{"fair", fair},
+          {"reorder", reorder},
+          {"text", text},
+          {"delayed text", delayed_text},
+          {"fair, delays, micro-batches", all}};
+}
+
+TEST(PastTheBoundTest, EveryLayoutLeavesTheSequentialRecord) {
+  for (const auto& [name, spec] : SpecsPastTheBound()) {
+    const std::string reference = RecordedContent(spec, SequentialOptions());
+    for (const std::int64_t stages : {1, 2, 3, 6}) {
+      for (const char* partition : {"equal", "balanced"}) {
+        TrainingOptions options;
+        options.stages = stages;
+        options.in_flight = 8;
+        options.partition = partition;
+        RandomDelays delays(static_cast<std::uint32_t>(stages));
+        options.probe = &delays;
+        EXPECT_EQ(RecordedContent(spec, options), reference)
+            << name << ": " << stages << " stages, partition " << partition;
+      }
+    }
+  }
+}
+
+TEST(PastTheBoundTest, EveryCausalPolicyLeavesTheSequentialRecord) {
+  for (const auto& [name, spec] : SpecsPastTheBound()) {
+    const std::string reference = RecordedContent(spec, SequentialOptions());
+    for (const char* policy : {"causal", "gpipe", "1f1b"}) {
+      TrainingOptions options;
+      options.stages = 3;
+      options.policy = policy;
+      EXPECT_EQ(RecordedContent(spec, options), reference) << name << ", policy " << policy;
+    }
+  }
 }
 
 }  // namespace

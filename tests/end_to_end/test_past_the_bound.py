@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""What goes past the causal bound: streams, delays, partitions. Each equals the reference."""
+
+import json
+import unittest
+
+from harness import SUBNETS, EndToEndTest, content_digest, query, run, tamper
+
+EQUAL = "equal to the sequential reference"
+# A fair stream, and delays on a stem with batch norm, a middle block and the head.
+FAIR = {"sampler": {"kind": "fair"}, "supernet.stem.delay": 4, "supernet.head.delay": 2,
+        "supernet.blocks.0.delay": 1}
+REORDERED = {"sampler": {"kind": "reorder", "of": {"kind": "uniform"}, "window": 8},
+             "supernet.stem.delay": 1}
+POSITIONS = 8
+
+
+class PastTheBound(EndToEndTest):
+    def test_no_layout_changes_a_bit(self):
+        layouts = [("--policy", "sequential"), ("--stages", "2", "--in-flight", "8"),
+                   ("--stages", "3", "--partition", "equal"), ("--stages", "3"),
+                   ("--stages", "3", "--partition", "1,6,1"), ("--stages", "2", "--policy", "1f1b"),
+                   ("--stages", "4", "--policy", "gpipe")]
+        for name, changes in (("fair", FAIR), ("reordered", REORDERED)):
+            spec = self.write_spec(changes)
+            digests = {}
+            for number, layout in enumerate(layouts):
+                record = self.train(*layout, spec=spec, record=f"{name}{number}.db")
+                digests[layout] = content_digest(record)
+                self.verify(record, says=f"{SUBNETS} subnets chose what sampler "
+                                         f"{changes['sampler']['kind']} draws with seed 7")
+            self.assertEqual(len(set(digests.values())), 1, digests)
+            self.verify(self.folder / f"{name}3.db", "--reexecute", "all", says=EQUAL)
+            self.expect(run("diff", self.folder / f"{name}0.db", self.folder / f"{name}3.db"), 0)
+
+    def test_versions_are_read_late_and_updated_in_order(self):
+        record = self.train("--stages", "2", "--in-flight", "8", spec=self.write_spec(FAIR))
+        for seq, read, base in query(record, "SELECT seq, read_seq, base_seq FROM lineage WHERE "
+                                             "name = 'stem' ORDER BY seq"):
+            self.assertEqual((read, base), (max(seq - 5, -1), seq - 1))
+
+    def test_replays_on_other_partitions(self):
+        record = self.train("--stages", "3", spec=self.write_spec(FAIR))
+        stages = query(record, "SELECT count(DISTINCT stage) FROM accesses GROUP BY layer")
+        self.assertIn((2,), stages, "no layer moved: the partition says nothing")
+        for options in (("--stages", "2", "--partition", "equal"), ("--stages", "5"),
+                        ("--stages", "2", "--partition", "2,6"), ("--subnet", "9"),
+                        ("--layer", "block2.1")):
+            self.expect(run("replay", record, *options), 0, out="equal to a replay")
+
+    def test_a_delay_that_a_record_denies_is_found(self):
+        """The audit follows the recorded spec: other delays make other predecessors due."""
+        record = self.train(spec=self.write_spec(FAIR))
+        spec = json.loads(query(record, "SELECT spec_json FROM run")[0][0])
+        spec["supernet"]["stem"]["delay"] = 3
+        tamper(record, ("UPDATE run SET spec_json = ?",
+                        json.dumps(spec, sort_keys=True, separators=(",", ":"))))
+        self.verify(record, code=1, says=("FAILED   causality", "stem"))
+
+    def test_faults_are_found(self):
+        for fault in ("dropped-dependency", "stale-read", "stale-optimizer", "lost-update"):
+            with self.subTest(fault=fault):
+                record = self.train("--stages", "2", "--inject", fault, "--force",
+                                    spec=self.write_spec(FAIR))
+                injected = query(record, "SELECT value FROM environment WHERE key = "
+                                         "'info.injected'")[0][0]
+                result = run("verify", record, "--reexecute", "all")
+                self.assertEqual(result.code, 1, f"{injected}\n{result}")
+
+    def test_profile_balances_a_run(self):
+        spec = self.write_spec(FAIR)
+        costs = self.folder / "costs.json"
+        self.expect(run("profile", spec, "-o", costs, "--repeat", "2"), 0)
+        record = self.train("--stages", "3", "--costs", costs, spec=spec)
+        self.assertEqual(content_digest(record), content_digest(
+            self.train("--policy", "sequential", spec=spec, record="reference.db")))
+        self.expect(run("simulate", spec, "--costs", costs, "--stages", "3"), 0, out="speed-up")
+
+    def test_bad_layouts(self):
+        spec = self.write_spec()
+        out = self.folder / "run.db"
+        cases = [("2", "1,6,2", 2, "9 positions, but there are 8"),
+                 ("3", "4,0,4", 2, "stage 1 would be empty"),
+                 ("2", "8", 2, "1 stages, but --stages is 2"),
+                 ("2", "even", 2, "no such partition")]
+        for stages, partition, code, message in cases:
+            with self.subTest(partition=partition):
+                self.refuse(["train", spec, "-o", out, "--stages", stages, "--partition",
+                             partition], code, message, "balanced")
+                self.assertFalse(out.exists())
+
+    def test_a_cost_file_of_another_space(self):
+        costs = self.folder / "costs.json"
+        self.expect(run("profile", self.write_spec(), "-o", costs, "--repeat", "1"), 0)
+        other = self.write_spec({"supernet.stem.channels": 8}, name="other.json")
+        for command in (["train", other, "-o", self.folder / "run.db"], ["simulate", other]):
+            self.refuse([*command, "--stages", "2", "--costs", costs], 3, "stem", "profile")
+        costs.write_text("{}")
+        self.refuse(["simulate", other, "--stages", "2", "--costs", costs], 3, "costs.json", "")
+
+
+if __name__ == "__main__":
+    unittest.main()
