@@ -21,14 +21,16 @@ class PastTheBound(EndToEndTest):
                    ("--stages", "3", "--partition", "equal"), ("--stages", "3"),
                    ("--stages", "3", "--partition", "1,6,1"), ("--stages", "2", "--policy", "1f1b"),
                    ("--stages", "4", "--policy", "gpipe")]
-        for name, changes in (("fair", FAIR), ("reordered", REORDERED)):
+        for name, changes, draws in (
+                ("fair", FAIR, "fair draws with seed 7"),
+                ("reordered", REORDERED, "reorder makes of what sampler uniform draws with seed 7")):
             spec = self.write_spec(changes)
             digests = {}
             for number, layout in enumerate(layouts):
                 record = self.train(*layout, spec=spec, record=f"{name}{number}.db")
                 digests[layout] = content_digest(record)
-                self.verify(record, says=f"{SUBNETS} subnets chose what sampler "
-                                         f"{changes['sampler']['kind']} draws with seed 7")
+                self.verify(record, says=(f"{SUBNETS} subnets chose what sampler {draws}",
+                                          "as late as the delays say"))
             self.assertEqual(len(set(digests.values())), 1, digests)
             self.verify(self.folder / f"{name}3.db", "--reexecute", "all", says=EQUAL)
             self.expect(run("diff", self.folder / f"{name}0.db", self.folder / f"{name}3.db"), 0)
@@ -45,7 +47,7 @@ class PastTheBound(EndToEndTest):
         self.assertIn((2,), stages, "no layer moved: the partition says nothing")
         for options in (("--stages", "2", "--partition", "equal"), ("--stages", "5"),
                         ("--stages", "2", "--partition", "2,6"), ("--subnet", "9"),
-                        ("--layer", "block2.1")):
+                        ("--layer", "stem", "--at", "9")):
             self.expect(run("replay", record, *options), 0, out="equal to a replay")
 
     def test_a_delay_that_a_record_denies_is_found(self):
@@ -79,7 +81,7 @@ class PastTheBound(EndToEndTest):
     def test_bad_layouts(self):
         spec = self.write_spec()
         out = self.folder / "run.db"
-        cases = [("2", "1,6,2", 2, "9 positions, but there are 8"),
+        cases = [("3", "1,6,2", 2, "9 positions, but there are 8"),
                  ("3", "4,0,4", 2, "stage 1 would be empty"),
                  ("2", "8", 2, "1 stages, but --stages is 2"),
                  ("2", "even", 2, "no such partition")]
