@@ -85,6 +85,15 @@ TEST_F(TextTest, RefusesWhatIsNotThere) {
   ExpectBadInput(LoadText(folder_ / "nowhere", "t", 4, 0), "does not exist");
 }
 
+/// The digest is what an independent Python program with its own xxHash computes.
+TEST_F(TextTest, TheShippedTextIsTheOneThatItsPageDescribes) {
+  const auto text = LoadText(VERBATIM_TEXT_FOLDER, "corpus.txt", 64, 0);
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_EQ(text->bytes.size(), 209984u);
+  EXPECT_EQ(ToString(text->Inputs(0)).substr(0, 40), "It is raining. Rosa walks to the old mil");
+  EXPECT_EQ(ToHex(DigestText(*text)), "291458acaec2198630cd26a10f0fdd92");
+}
+
 TEST_F(TextTest, DigestSeesEveryByte) {
   Write("t", "abcdefgh");
   auto text = LoadText(folder_, "t", 3, 0);
