@@ -7,11 +7,10 @@ import workload
 
 
 def train(work, clock):
-    import torch.nn.functional as F
     from model import forward  # tests/reference
 
     layers, context = workload.Layers(work.states, work.training), workload.Pass()
-    rows = work.training["batch"]
+    make_loss = workload.make_loss(work)
     sizes = workload.specs.micro_batch_sizes(work.training)
     losses = []
     for seq, (path, rate) in enumerate(zip(work.paths, work.rates)):
@@ -22,7 +21,7 @@ def train(work, clock):
         for x, target in zip(inputs.split(sizes), labels.split(sizes)):
             for state in reads:
                 x = forward(state, x, context)
-            loss = F.cross_entropy(x, target, reduction="sum") / rows
+            loss = make_loss(x, target)
             loss.backward()
             total = loss.detach() if total is None else total + loss.detach()
         layers.update(path, reads, seq, rate)

@@ -29,7 +29,8 @@ def parse_arguments():
     parser.add_argument("spec", help="what to train")
     parser.add_argument("--build", default="build/release", metavar="DIR",
                         help="folder of a build with -DVERBATIM_BENCH=ON")
-    parser.add_argument("--data", metavar="DIR", help="data instead of made-up images")
+    parser.add_argument("--data", metavar="DIR", help="instead of the spec's data.folder; where that is absent, images are "
+                        "made up")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds")
     parser.add_argument("--subnets", type=int, default=60, metavar="N",
                         help="subnets that each trains in a round")
@@ -54,11 +55,11 @@ class Bench:
         self.causal = folder / "causal.json"
         spec = json.loads(self.spec.read_text(encoding="utf-8"))
         self.causal.write_text(json.dumps(plain_causal(spec)), encoding="utf-8")
-        if self.data is None and spec["data"]["format"] == "cifar10":
-            self.data = str(folder / "images")
+        if self.data is None:
+            self.data = self.spec.parent / spec["data"]["folder"]
+        if spec["data"]["format"] == "cifar10" and not Path(self.data).is_dir():
+            self.data = folder / "images"
             make_images.make(self.data)
-        elif self.data is None:
-            self.data = str(self.spec.parent / spec["data"]["folder"])
 
     def ours(self, stages, level="off", spec=None):
         def run(subnets, warmup):

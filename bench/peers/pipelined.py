@@ -34,17 +34,15 @@ def make_stage(context):
 
 
 def train(work, rank, kind, clock):
-    import torch.nn.functional as F
     from torch.distributed import pipelining
 
-    rows = work.training["batch"]
     states = {state.layer.id: state for path in work.paths for state in share(path, rank)}
     layers = workload.Layers(list(states.values()), work.training)
     module = make_stage(workload.Pass())
     stage = pipelining.PipelineStage(module, rank, RANKS, "cpu")
     make = {"gpipe": pipelining.ScheduleGPipe, "1f1b": pipelining.Schedule1F1B}[kind]
     schedule = make(stage, work.training["microbatches"], scale_grads=False,
-                    loss_fn=lambda y, target: F.cross_entropy(y, target, reduction="sum") / rows)
+                    loss_fn=workload.make_loss(work))
     totals = []
     for seq, (whole_path, rate) in enumerate(zip(work.paths, work.rates)):
         clock.before(seq)

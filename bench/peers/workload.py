@@ -32,6 +32,8 @@ class Workload:
 
     def __init__(self, path, data, subnets):
         spec = specs.parse(json.loads(Path(path).read_text(encoding="utf-8")), subnets)
+        specs.need(not spec["supernet"]["head"]["candidates"][0]["tied"], "spec.supernet.head.tied",
+                   "is true, which these peers do not train")
         specs.set_numerics(spec["numerics"])
         import torch
         from philox import BATCH, Stream, draw_samples
@@ -153,6 +155,8 @@ class Delayed:
 class Pass:
     """Batch norm and dropout of the training pass: tests/reference calls them."""
 
+    tied = None  # the matrix of a tied head: such a supernet does not come apart into two ranks
+
     def __init__(self):
         import torch
         import torch.nn.functional as F
@@ -173,6 +177,20 @@ class Pass:
     def dropout(self, state, x, probability):
         """Masks of torch's own: with dropout, losses are not those of the spec."""
         return self._functional.dropout(x, probability) if probability else x
+
+
+def make_loss(work):
+    """The loss of a micro-batch: its share of the mean over a batch's targets."""
+    import torch.nn.functional as F
+    targets = work.batches[0][1].numel()
+    smoothing = work.training["label_smoothing"]
+
+    def loss(logits, labels):
+        total = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="sum",
+                                label_smoothing=smoothing)
+        return total / targets
+
+    return loss
 
 
 def bits(loss):
