@@ -43,26 +43,26 @@ inline Spec SmallSpec() {
   return *spec;
 }
 
-/// Seven positions on text: an encoder block, decoder blocks, a head tied to the stem.
+/// Seven positions on text: two encoder blocks, three decoder blocks, a head tied to the stem.
 inline Spec SmallTextSpec() {
   const Result<Spec> spec = ParseSpec(R"({
-    "name": "small text", "seed": 1,
-    "data": {"format": "text", "folder": "text", "file": "corpus.txt", "length": 20, "source": 8},
+    "name": "text", "seed": 3,
+    "data": {"format": "text", "folder": "text", "file": "corpus.txt", "length": 16, "source": 6,
+             "holdout": 0.01},
     "supernet": {
-      "stem": {"op": "embedding", "features": 8},
+      "stem": {"op": "embedding", "features": 8, "dropout": 0.1},
       "blocks": [
-        {"part": "encoder", "residual": true, "candidates": [
-          {"op": "attention", "heads": 2}, {"op": "conv1d", "kernel": 3}, {"op": "glu"}]},
-        {"repeat": 4, "residual": true, "candidates": [
-          {"op": "attention", "heads": 2, "dropout": 0.2}, {"op": "cross_attention", "heads": 4},
-          {"op": "lightweight_conv", "kernel": 5, "heads": 2},
-          {"op": "separable_conv1d", "kernel": 3, "activation": "swish"},
-          {"op": "ffn", "hidden": 12, "activation": "leaky_relu"}, {"op": "skip"}]}],
+        {"part": "encoder", "repeat": 2, "residual": true, "candidates": [
+          {"op": "conv1d"}, {"op": "attention", "heads": 2}, {"op": "glu"}]},
+        {"repeat": 3, "residual": true, "candidates": [
+          {"op": "separable_conv1d", "kernel": 5}, {"op": "cross_attention", "heads": 2},
+          {"op": "lightweight_conv", "heads": 8}, {"op": "attention", "dropout": 0.2},
+          {"op": "ffn", "hidden": 12}, {"op": "skip"}]}],
       "head": {"op": "classifier", "tied": true}},
-    "sampler": {"kind": "fair"},
-    "training": {"subnets": 24, "batch": 10, "microbatches": 2, "label_smoothing": 0.1,
-      "optimizer": {"kind": "adamw"}, "lr": {"kind": "constant", "base": 0.01}}})",
-                                      "small-text.json");
+    "training": {"subnets": 16, "batch": 9, "microbatches": 3, "label_smoothing": 0.1,
+      "optimizer": {"kind": "adamw"}, "lr": {"kind": "constant", "base": 0.01}},
+    "evaluation": {"subnets": 1}})",
+                                      "text.json");
   EXPECT_TRUE(spec.has_value()) << spec.error().message;
   return *spec;
 }
