@@ -114,6 +114,7 @@ inline SampleRun MakeSampleRun(const std::string& level = "weights") {
                 "cpu",
                 2,
                 4,
+                "equal",
                 kSampleSubnets,
                 MakeDigest(9),
                 "2026-01-31T12:00:00Z",
