@@ -43,7 +43,7 @@ class Workload:
         torch.use_deterministic_algorithms(False)  # the reference's own setting
         self.training = spec["training"]
         self.states = reference.states
-        self.paths = [reference.path(reference.choices(seq)) for seq in range(subnets)]
+        self.paths = [reference.path(reference.stream[seq]) for seq in range(subnets)]
         self.rates = [specs.learning_rate(self.training, seq) for seq in range(subnets)]
         self.batches = []
         for seq in range(subnets):
@@ -92,7 +92,7 @@ class Layers:
         self._torch = torch
         self._training = training
         self._delayed = {state.layer.id: deque([(-1, self._snapshot(state))])
-                         for state in states if getattr(state.layer, "delay", 0)}
+                         for state in states if state.layer.delay}
         parameters = [p for state in states for p in state.parameters.values() if p.requires_grad]
         self._optimizer = self._make_optimizer(parameters)
 
