@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/compute_options.h"
@@ -33,12 +35,16 @@ std::string Milliseconds(double seconds) {
 }
 
 std::string LayerTable(const MeasuredSpace& measured) {
-  std::string text = fmt::format("  {:<12} {:<22} {:>10} {:>10} {:>10}\n", "layer", "operator",
-                                 "forward", "backward", "update");
+  std::size_t width = std::string_view("operator").size();
+  for (const Layer& layer : measured.space.layers()) {
+    width = std::max(width, Describe(layer.op).size());
+  }
+  std::string text = fmt::format("  {:<12} {:<{}} {:>10} {:>10} {:>10}\n", "layer", "operator",
+                                 width, "forward", "backward", "update");
   for (const Layer& layer : measured.space.layers()) {
     const LayerCost& cost = measured.costs.layers[static_cast<std::size_t>(layer.id)];
-    text += fmt::format("  {:<12} {:<22} {:>10} {:>10} {:>10}\n", layer.name, Describe(layer.op),
-                        Milliseconds(cost.forward), Milliseconds(cost.backward),
+    text += fmt::format("  {:<12} {:<{}} {:>10} {:>10} {:>10}\n", layer.name, Describe(layer.op),
+                        width, Milliseconds(cost.forward), Milliseconds(cost.backward),
                         Milliseconds(cost.update));
   }
   return text;

@@ -47,8 +47,8 @@ TEST_F(ProfileCommand, ShowsEveryLayer) {
   const CommandResult result = Run({"profile", spec_});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("11 layers of sample on cpu, micro-batches of 2 rows"));
-  EXPECT_THAT(result.out, HasSubstr("\n  stem         linear                      1.000 "));
-  EXPECT_THAT(result.out, HasSubstr("\n  head         classifier                 11.000 "));
+  EXPECT_THAT(result.out, HasSubstr("\n  stem         linear relu      1.000 "));
+  EXPECT_THAT(result.out, HasSubstr("\n  head         classifier      11.000 "));
 }
 
 TEST_F(ProfileCommand, LeavesAFileAloneWhereMeasuringFails) {
