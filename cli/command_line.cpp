@@ -71,6 +71,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddDiffCommand(app, invocation);
   AddShowCommand(app, invocation);
   AddProfileCommand(app, invocation);
+  AddSimulateCommand(app, invocation);
   AddDoctorCommand(app, invocation);
 }
 

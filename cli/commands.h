@@ -47,6 +47,7 @@ void AddDiffCommand(CLI::App& app, Invocation& invocation);
 void AddShowCommand(CLI::App& app, Invocation& invocation);
 void AddCheckCommand(CLI::App& app, Invocation& invocation);
 void AddProfileCommand(CLI::App& app, Invocation& invocation);
+void AddSimulateCommand(CLI::App& app, Invocation& invocation);
 void AddDoctorCommand(CLI::App& app, Invocation& invocation);
 
 }  // namespace verbatim

@@ -254,12 +254,44 @@
     });
   }
 
-  const CHARTS = { loss: drawLoss, timeline: drawTimeline, map: drawMap, graph: drawGraph };
+  function drawSeries(svg, series, x, y) {
+    const line = (value) => d3.line().x((d) => x(d[0])).y((d) => y(d[value]));
+    svg.append("path").attr("class", "mean reference").attr("d", line(2)(series.points));
+    svg.append("path").attr("class", "mean").attr("d", line(1)(series.points));
+    series.points.forEach(([value, speedup, most]) => tip(
+      svg.append("circle").attr("class", "point").attr("r", 3).attr("cx", x(value))
+        .attr("cy", y(speedup)),
+      `${series.name || "speed-up"}, ${value}\n${significant(speedup)} of at most ${significant(most)}`));
+    const [value, speedup] = series.points[series.points.length - 1];
+    svg.append("text").attr("class", "muted").attr("x", x(value) + 6).attr("y", y(speedup) + 4)
+      .text(series.name);
+  }
+
+  function drawSweep(box, sweep) {
+    const { svg, width, height } = sheet(box, 260);
+    const longest = d3.max(sweep.series, (d) => d.name.length);
+    const margin = { top: 8, right: 16 + Math.min(width / 3, 7 * longest), bottom: 34, left: 44 };
+    const points = sweep.series.flatMap((d) => d.points);
+    const x = d3.scalePoint().domain([...new Set(points.map((d) => d[0]))])
+      .range([margin.left, width - margin.right]).padding(0.2);
+    const y = d3.scaleLinear().domain([0, d3.max(points, (d) => Math.max(d[1], d[2]))]).nice()
+      .range([height - margin.bottom, margin.top]);
+    axis(svg, 0, height - margin.bottom, d3.axisBottom(x).tickSizeOuter(0));
+    axis(svg, margin.left, 0, d3.axisLeft(y).ticks(6).tickSizeOuter(0));
+    svg.append("text").attr("class", "muted").attr("x", width - margin.right).attr("y", height - 4)
+      .attr("text-anchor", "end").text(sweep.key);
+    sweep.series.forEach((series) => drawSeries(svg, series, x, y));
+  }
+
+  const CHARTS = {
+    loss: drawLoss, timeline: drawTimeline, map: drawMap, graph: drawGraph, sweep: drawSweep,
+  };
 
   function drawAll() {
     document.querySelectorAll(".chart").forEach((box) => {
       const numbers = data[box.dataset.chart];
-      if (numbers) CHARTS[box.dataset.chart](box, numbers);
+      // There may be several of a kind: "timeline-2".
+      if (numbers) CHARTS[box.dataset.chart.split("-")[0]](box, numbers);
     });
   }
 

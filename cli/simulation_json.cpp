@@ -1,0 +1,80 @@
+#include "cli/json_text.h"
+#include "cli/simulation_views.h"
+#include "cli/version.h"
+
+namespace verbatim {
+namespace {
+
+const char* UnitOf(CostSource source) {
+  switch (source) {
+    case CostSource::kEqual:
+      return "block";
+    case CostSource::kAnalytic:
+      return "operation";
+    case CostSource::kMeasured:
+      return "second";
+  }
+  return "";
+}
+
+Json StageJson(const StageUse& stage, double makespan) {
+  Json json;
+  json["busy"] = makespan > 0 ? stage.busy() / makespan : 0.0;
+  json["forward"] = stage.forward;
+  json["backward"] = stage.backward;
+  json["update"] = stage.update;
+  json["held"] = stage.held_max;
+  json["activation_bytes"] = stage.activation_bytes;
+  json["weight_bytes"] = stage.weight_bytes;
+  return json;
+}
+
+Json RunJson(const SimulationRun& run) {
+  const SimulationReport& report = run.report;
+  Json json;
+  json["policy"] = run.setting.policy;
+  json["is_causal"] = run.is_causal;
+  json["stages"] = run.setting.stages;
+  json["partition"] = run.setting.partition;
+  json["microbatches"] = run.setting.microbatches;
+  json["in_flight"] = run.setting.in_flight;
+  json["makespan"] = report.makespan;
+  json["work"] = report.work;
+  json["speedup"] = report.speedup();
+  json["critical_path"] = report.critical_path;
+  json["bound"] = report.bound();
+  json["bubble"] = report.bubble();
+  json["accesses"] = report.accesses;
+  json["violations"] = report.violations;
+  json["moved_bytes"]["activations"] = report.moved.activations;
+  json["moved_bytes"]["gradients"] = report.moved.gradients;
+  json["moved_bytes"]["versions"] = report.moved.versions;
+  json["by_stage"] = Json::array();
+  for (const StageUse& stage : report.stages) {
+    json["by_stage"].push_back(StageJson(stage, report.makespan));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string StudyJson(const SimulationStudy& study) {
+  Json json;
+  json["format"] = "verbatim-simulation";
+  json["version"] = 1;
+  json["tool_version"] = ToolVersion();
+  json["spec"] = study.spec;
+  json["name"] = study.name;
+  json["sampler"] = study.sampler;
+  json["blocks"] = study.blocks;
+  json["layers"] = study.layers;
+  json["subnets"] = study.subnets;
+  json["costs"] = study.costs_text;
+  json["unit"] = UnitOf(study.costs);
+  json["seconds_per_unit"] = study.seconds_per_unit;
+  json["runs"] = Json::array();
+  for (const SimulationRun& run : study.runs) json["runs"].push_back(RunJson(run));
+  return ToJsonText(json);
+}
+
+}  // namespace verbatim

@@ -1,0 +1,122 @@
+#include "cli/simulation_study.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/spec_space.h"
+#include "schedule/partition.h"
+#include "schedule/policy.h"
+#include "schedule/simulate/simulator.h"
+#include "supernet/spec_names.h"
+#include "supernet/stream.h"
+
+namespace verbatim {
+namespace {
+
+/// What does not change from run to run.
+struct Subject {
+  Spec spec;
+  std::filesystem::path folder;
+  SampleShape shape;
+};
+
+Result<CostTable> CostsOf(const std::string& costs, const SearchSpace& space, const Spec& spec) {
+  if (costs == "equal") return EqualCosts(space, spec);
+  if (costs == "analytic") return AnalyticCosts(space, spec);
+  return ReadCosts(costs, space, spec);
+}
+
+/// A block's forward is drawn as a millisecond, 10^12 operations as a second, where nothing is
+/// said.
+Result<double> SecondsPerUnit(CostSource source, const std::optional<double>& unit_time) {
+  if (source == CostSource::kMeasured) {
+    if (!unit_time) return 1.0;
+    return UsageError("--unit-time: these costs are in seconds already", "leave --unit-time out");
+  }
+  if (unit_time) return *unit_time * 1e-6;
+  return source == CostSource::kEqual ? 1e-3 : 1e-12;
+}
+
+SimulationOptions OptionsOf(const SimulationRequest& request, const Spec& spec,
+                            std::int64_t in_flight, double seconds_per_unit) {
+  const TrainingSpec& training = spec.training;
+  const auto rows = [&](std::int64_t m) {
+    return static_cast<double>(MicrobatchRows(training.batch, training.microbatches, m).size());
+  };
+  SimulationOptions options;
+  options.subnets = training.subnets;
+  options.microbatches = static_cast<std::int32_t>(training.microbatches);
+  options.last_microbatch = rows(training.microbatches - 1) / rows(0);
+  options.in_flight_max = in_flight;
+  options.latency = request.latency * 1e-6 / seconds_per_unit;
+  if (request.bandwidth > 0) {
+    options.time_per_byte = 1 / (request.bandwidth * 1e9) / seconds_per_unit;
+  }
+  options.timeline_begin = request.timeline_begin;
+  options.timeline_end = request.timeline_end;
+  return options;
+}
+
+bool IsCausal(std::string_view policy) {
+  for (const PolicyKind& kind : PolicyKinds()) {
+    if (kind.name == policy) return kind.is_causal;
+  }
+  return false;
+}
+
+/// One setting: its run, and what it says of the study.
+Result<SimulationRun> RunSetting(const SimulationRequest& request, const Subject& subject,
+                                 const SimulationSetting& setting, SimulationStudy& study,
+                                 const std::function<void(std::int64_t)>& finished) {
+  Spec spec = subject.spec;
+  if (setting.microbatches > 0) spec.training.microbatches = setting.microbatches;
+  ASSIGN_OR_RETURN(const SearchSpace space,
+                   SearchSpace::Build(spec, subject.shape.input, subject.shape.classes));
+  ASSIGN_OR_RETURN(const CostTable costs, CostsOf(request.costs, space, spec));
+  ASSIGN_OR_RETURN(study.seconds_per_unit, SecondsPerUnit(costs.source, request.unit_time));
+  study.costs = costs.source;
+  study.blocks = space.blocks();
+  study.layers = std::ssize(space.layers());
+  ASSIGN_OR_RETURN(const auto sampler, MakeSampler(spec, space, subject.folder));
+  ASSIGN_OR_RETURN(const auto policy, MakePolicy(setting.policy));
+  ASSIGN_OR_RETURN(const auto partition,
+                   MakePartition(setting.partition, space, costs, setting.stages));
+  const SimulationOptions options =
+      OptionsOf(request, spec, setting.in_flight, study.seconds_per_unit);
+  SimulationRun run{setting, IsCausal(setting.policy), {}};
+  run.setting.microbatches = spec.training.microbatches;
+  run.report = Simulate(space, costs, *partition, *policy, *sampler, options, finished);
+  return run;
+}
+
+}  // namespace
+
+Result<SimulationStudy> Study(const SimulationRequest& request,
+                              const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  ASSIGN_OR_RETURN(const auto settings, ExpandSweep(request.setting, request.sweeps));
+  Subject subject{.spec = {}, .folder = request.spec.parent_path(), .shape = {}};
+  ASSIGN_OR_RETURN(subject.spec, ReadSpec(request.spec));
+  if (request.subnets) subject.spec.training.subnets = *request.subnets;
+  ASSIGN_OR_RETURN(subject.shape, ShapeOfData(subject.spec, request.spec, request.data));
+  SimulationStudy study{.spec = request.spec.string(),
+                        .name = subject.spec.name,
+                        .sampler = std::string(NameOf(kSamplerNames, subject.spec.sampler.kind)),
+                        .subnets = subject.spec.training.subnets,
+                        .costs_text = request.costs};
+  for (const std::string& sweep : request.sweeps) {
+    study.swept.push_back(sweep.substr(0, sweep.find('=')));
+  }
+  const std::int64_t total = study.subnets * std::ssize(settings);
+  for (const SimulationSetting& setting : settings) {
+    const std::int64_t before = study.subnets * std::ssize(study.runs);
+    const auto finished = [&](std::int64_t subnets) {
+      if (progress) progress(before + subnets, total);
+    };
+    ASSIGN_OR_RETURN(SimulationRun run, RunSetting(request, subject, setting, study, finished));
+    study.runs.push_back(std::move(run));
+  }
+  return study;
+}
+
+}  // namespace verbatim

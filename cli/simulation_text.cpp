@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "cli/simulation_views.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// Columns as wide as their widest cell; numbers end below each other.
+std::string Table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], fmt::formatted_size("{}", row[i]));
+    }
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    text += fmt::format("  {:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) text += fmt::format("  {:>{}}", row[i], widths[i]);
+    text += "\n";
+  }
+  return text;
+}
+
+struct Unit {
+  double size;
+  const char* name;
+};
+
+/// In the largest unit that leaves at least one.
+template <std::size_t N>
+std::string InUnits(double value, const std::array<Unit, N>& units) {
+  for (const Unit& unit : units) {
+    if (value >= unit.size) return fmt::format("{:.3g} {}", value / unit.size, unit.name);
+  }
+  return fmt::format("{:.3g} {}", value / units.back().size, units.back().name);
+}
+
+std::int64_t ActivationPeak(const SimulationReport& report) {
+  std::int64_t peak = 0;
+  for (const StageUse& stage : report.stages) peak = std::max(peak, stage.activation_bytes);
+  return peak;
+}
+
+std::int64_t WeightPeak(const SimulationReport& report) {
+  std::int64_t peak = 0;
+  for (const StageUse& stage : report.stages) peak = std::max(peak, stage.weight_bytes);
+  return peak;
+}
+
+std::string RunsTable(const SimulationStudy& study) {
+  std::vector<Row> rows{{"policy", "stages", "partition", "micro-batches", "in flight", "time",
+                         "speed-up", "at most", "idle", "activations", "weights", "violations"}};
+  for (const SimulationRun& run : study.runs) {
+    const SimulationReport& report = run.report;
+    rows.push_back({run.setting.policy, FormatCount(run.setting.stages), run.setting.partition,
+                    FormatCount(run.setting.microbatches), FormatCount(run.setting.in_flight),
+                    TimeText(study, report.makespan), fmt::format("{:.2f}", report.speedup()),
+                    fmt::format("{:.2f}", report.work / report.bound()),
+                    PercentText(report.bubble()), BytesText(ActivationPeak(report)),
+                    BytesText(WeightPeak(report)), FormatCount(report.violations)});
+  }
+  return Table(rows);
+}
+
+std::string StagesTable(const SimulationStudy& study, const SimulationReport& report) {
+  std::vector<Row> rows{
+      {"stage", "busy", "forward", "backward", "update", "held", "activations", "weights"}};
+  for (std::size_t i = 0; i < report.stages.size(); ++i) {
+    const StageUse& stage = report.stages[i];
+    rows.push_back({fmt::format("{}", i), PercentText(stage.busy() / report.makespan),
+                    TimeText(study, stage.forward), TimeText(study, stage.backward),
+                    TimeText(study, stage.update), FormatCount(stage.held_max),
+                    BytesText(stage.activation_bytes), BytesText(stage.weight_bytes)});
+  }
+  return Table(rows);
+}
+
+std::string OneRunText(const SimulationStudy& study) {
+  const SimulationReport& report = study.runs[0].report;
+  std::string text = "\n" + StagesTable(study, report);
+  text += fmt::format("\nmoved between stages: activations {}, gradients {}, versions {}\n",
+                      BytesText(report.moved.activations), BytesText(report.moved.gradients),
+                      BytesText(report.moved.versions));
+  text +=
+      fmt::format("critical path of the causal graph: {}\n", TimeText(study, report.critical_path));
+  return text;
+}
+
+}  // namespace
+
+std::string TimeText(const SimulationStudy& study, double time) {
+  constexpr std::array<Unit, 5> kUnits{
+      {{3600, "h"}, {60, "min"}, {1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}}};
+  return InUnits(time * study.seconds_per_unit, kUnits);
+}
+
+std::int64_t Nanoseconds(const SimulationStudy& study, double time) {
+  return std::llround(time * study.seconds_per_unit * 1e9);
+}
+
+std::string BytesText(std::int64_t bytes) {
+  constexpr std::array<Unit, 5> kUnits{
+      {{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}};
+  return InUnits(static_cast<double>(bytes), kUnits);
+}
+
+std::string PercentText(double share) {
+  return fmt::format("{:.1f} %", 100.0 * share);
+}
+
+std::string CostsText(const SimulationStudy& study) {
+  switch (study.costs) {
+    case CostSource::kEqual:
+      return fmt::format("equal costs, a block's forward takes {}", TimeText(study, 1.0));
+    case CostSource::kAnalytic:
+      return fmt::format("costs counted from shapes, {:.3g} operations a second",
+                         1.0 / study.seconds_per_unit);
+    case CostSource::kMeasured:
+      return fmt::format("costs measured, {}", study.costs_text);
+  }
+  return "";
+}
+
+std::string StudyText(const SimulationStudy& study) {
+  std::string text = fmt::format("Simulation of {}: {}, {}, sampler {}, {}\n{}\n\n{}", study.spec,
+                                 FormatCount(study.blocks, "block", "blocks"),
+                                 FormatCount(study.layers, "layer", "layers"), study.sampler,
+                                 FormatCount(study.subnets, "subnet", "subnets"), CostsText(study),
+                                 RunsTable(study));
+  if (study.runs.size() == 1) text += OneRunText(study);
+  return text;
+}
+
+}  // namespace verbatim

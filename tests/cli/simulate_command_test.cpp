@@ -1,0 +1,189 @@
+// Proves what `verbatim simulate` prints, writes and refuses.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command_fixture.h"
+
+namespace verbatim {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Eight blocks of four convolutions on CIFAR's shape: no data is needed.
+constexpr const char* kSpec = R"({"name": "s", "seed": 1,
+  "data": {"format": "cifar10", "folder": "none"},
+  "supernet": {"stem": {"op": "conv", "channels": 4, "trainable": false},
+    "blocks": [{"repeat": 8, "candidates": [{"op": "conv"}, {"op": "conv", "kernel": 5},
+      {"op": "mbconv"}, {"op": "separable_conv"}]}],
+    "head": {"op": "classifier", "trainable": false}},
+  "sampler": {"kind": "fair"},
+  "training": {"subnets": 40, "batch": 10, "microbatches": 4, "optimizer": {"kind": "sgd"},
+    "lr": {"kind": "constant", "base": 0.1}}})";
+
+class SimulateCommand : public CommandTest {
+ protected:
+  json RunJson(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"simulate", spec_});
+    arguments.insert(arguments.end(), {"--format", "json"});
+    const CommandResult result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+  }
+
+  const std::string spec_ = WriteFile("spec.json", kSpec);
+};
+
+TEST_F(SimulateCommand, PrintsARunAndItsStages) {
+  const CommandResult result = Run({"simulate", spec_, "--stages", "2", "--costs", "equal"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("Simulation of " + spec_ +
+                                    ": 8 blocks, 34 layers, sampler fair, 40 subnets\n"
+                                    "equal costs, a block's forward takes 1 ms\n"));
+  EXPECT_THAT(result.out, HasSubstr("  causal       2   balanced              4         30"));
+  EXPECT_THAT(result.out, HasSubstr("\n  stage "));
+  EXPECT_THAT(result.out, HasSubstr("critical path of the causal graph"));
+}
+
+TEST_F(SimulateCommand, ReportsInJson) {
+  const json study = RunJson({"--stages", "4", "--costs", "equal"});
+  EXPECT_EQ(study["format"], "verbatim-simulation");
+  EXPECT_EQ(study["version"], 1);
+  EXPECT_EQ(study["unit"], "block");
+  EXPECT_EQ(study["seconds_per_unit"], 1e-3);
+  ASSERT_EQ(study["runs"].size(), 1U);
+  const json& run = study["runs"][0];
+  EXPECT_EQ(run["policy"], "causal");
+  EXPECT_EQ(run["is_causal"], true);
+  EXPECT_EQ(run["microbatches"], 4);
+  EXPECT_EQ(run["violations"], 0);
+  EXPECT_EQ(run["accesses"], 40 * 8);
+  // Batches of 10 in micro-batches of 3, 3, 3 and 1.
+  EXPECT_NEAR(run["work"].get<double>(), 40 * 8 * 3.0, 1e-3);
+  EXPECT_GT(run["speedup"].get<double>(), 3.0);
+  EXPECT_LE(run["bound"].get<double>(), run["makespan"].get<double>() * (1 + 1e-6));
+  EXPECT_EQ(run["by_stage"].size(), 4U);
+}
+
+TEST_F(SimulateCommand, SweepsEveryCombination) {
+  const json study = RunJson({"--sweep", "policy=gpipe,causal", "--sweep", "stages=1,2,4"});
+  std::vector<std::string> runs;
+  for (const json& run : study["runs"]) {
+    runs.push_back(run["policy"].get<std::string>() + run["stages"].dump());
+  }
+  EXPECT_THAT(runs,
+              testing::ElementsAre("gpipe1", "gpipe2", "gpipe4", "causal1", "causal2", "causal4"));
+  EXPECT_GT(study["runs"][5]["speedup"], study["runs"][2]["speedup"]);
+}
+
+TEST_F(SimulateCommand, OptionsChangeWhatTheySay) {
+  const json plain = RunJson({})["runs"][0];
+  const json fewer = RunJson({"--subnets", "7", "--microbatches", "2"})["runs"][0];
+  EXPECT_EQ(fewer["accesses"], 7 * 8);
+  EXPECT_EQ(fewer["microbatches"], 2);
+  const json slow = RunJson({"--latency", "100"})["runs"][0];
+  EXPECT_GT(slow["makespan"], plain["makespan"]);
+  const json narrow = RunJson({"--bandwidth", "0.1"})["runs"][0];
+  EXPECT_GT(narrow["makespan"], plain["makespan"]);
+  EXPECT_EQ(narrow["work"], plain["work"]);
+  EXPECT_EQ(RunJson({"--unit-time", "0.5"})["seconds_per_unit"], 5e-7);
+  const json stashing = RunJson({"--policy", "pipedream"})["runs"][0];
+  EXPECT_EQ(stashing["is_causal"], false);
+}
+
+TEST_F(SimulateCommand, WritesAPageWithoutNetwork) {
+  const std::string page = Path("page.html");
+  const CommandResult result =
+      Run({"simulate", spec_, "--sweep", "stages=1,2,4", "--format", "html", "-o", page});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  const std::string html = ReadFile(page);
+  EXPECT_THAT(html, HasSubstr("data-chart=\"sweep\""));
+  EXPECT_THAT(html, HasSubstr("data-chart=\"timeline-2\""));
+  EXPECT_THAT(html, Not(HasSubstr("<link rel=\"stylesheet\"")));
+  EXPECT_THAT(html, Not(HasSubstr("<script src")));
+}
+
+TEST_F(SimulateCommand, WritesATraceOfItsTimeline) {
+  const std::string trace = Path("trace.json");
+  const CommandResult result = Run({"simulate", spec_, "--stages", "2", "--timeline", "5-9",
+                                    "--costs", "equal", "--trace", trace});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json read = json::parse(ReadFile(trace), nullptr, /*allow_exceptions=*/false);
+  EXPECT_EQ(read["otherData"]["policy"], "causal");
+  int tasks = 0;
+  for (const json& event : read["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++tasks;
+    EXPECT_GE(event["args"]["subnet"], 5);
+    EXPECT_LE(event["args"]["subnet"], 9);
+    EXPECT_FALSE(event["args"].contains("loss"));
+  }
+  EXPECT_EQ(tasks, 5 * 2 * (4 + 4 + 1));
+}
+
+TEST_F(SimulateCommand, TakesCostsFromAFile) {
+  const std::string text = R"({"format": "verbatim-costs", "version": 1, "unit": "second",
+    "microbatch_rows": 3, "layers": []})";
+  const CommandResult result = Run({"simulate", spec_, "--costs", WriteFile("costs.json", text)});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("costs.json: holds 0 layers, but \"s\" has 34"));
+}
+
+TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    const char* message;
+  };
+  const Case cases[] = {
+      {{"--stages", "11"}, 2, "10 positions"},
+      {{"--stages", "0"}, 2, "--stages"},
+      {{"--policy", "casual"}, 2, "--policy"},
+      {{"--partition", "5,4"}, 2, "--partition 5,4"},
+      {{"--sweep", "stages"}, 2, "no values"},
+      {{"--sweep", "stage=2"}, 2, "\"stage\" cannot be swept"},
+      {{"--sweep", "stages=2,x"}, 2, "\"x\" is no whole number"},
+      {{"--sweep", "stages=2", "--sweep", "stages=3"}, 2, "swept twice"},
+      {{"--sweep", "policy=causal,casual"}, 2, "no such policy"},
+      {{"--sweep", "stages=2,3", "--trace", "t.json"}, 2, "--trace is of one run"},
+      {{"--timeline", "x"}, 2, "'x' is neither a number of subnets nor a range"},
+      {{"--bandwidth", "0"}, 2, "--bandwidth"},
+      {{"--microbatches", "11"}, 3, "the last micro-batch would be empty"},
+      {{"--costs", "none.json"}, 3, "none.json: the cost file cannot be read"},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> arguments{"simulate", spec_};
+    arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
+    const CommandResult result = Run(arguments);
+    EXPECT_EQ(result.exit_code, c.exit_code) << c.message << "\n" << result.err;
+    EXPECT_EQ(result.out, "") << c.message;
+    EXPECT_THAT(result.err, HasSubstr(c.message));
+  }
+}
+
+TEST_F(SimulateCommand, NeedsTheDataOnlyForImagesOfUnknownShape) {
+  const CommandResult result =
+      Run({"simulate", WriteFile("sample.json", SampleSpecText()), "--stages", "2"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("there is no folder " + Path("data")));
+  EXPECT_THAT(result.err, HasSubstr("--data"));
+}
+
+TEST_F(SimulateCommand, HelpHasAnExampleForEveryOption) {
+  const CommandResult result = Run({"simulate", "--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* option :
+       {"--stages 8", "--policy 1f1b", "--partition 6,6,5", "--in-flight 8", "--microbatches 8",
+        "--costs costs.json", "--unit-time 2e-7", "--bandwidth 25", "--latency 10", "--subnets 600",
+        "--sweep", "--timeline 100-139", "--format html", "-o simulation.html", "--quiet"}) {
+    EXPECT_THAT(result.out, HasSubstr(option));
+  }
+}
+
+}  // namespace
+}  // namespace verbatim
