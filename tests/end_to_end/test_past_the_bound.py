@@ -69,15 +69,6 @@ class PastTheBound(EndToEndTest):
                 result = run("verify", record, "--reexecute", "all")
                 self.assertEqual(result.code, 1, f"{injected}\n{result}")
 
-    def test_profile_balances_a_run(self):
-        spec = self.write_spec(FAIR)
-        costs = self.folder / "costs.json"
-        self.expect(run("profile", spec, "-o", costs, "--repeat", "2"), 0)
-        record = self.train("--stages", "3", "--costs", costs, spec=spec)
-        self.assertEqual(content_digest(record), content_digest(
-            self.train("--policy", "sequential", spec=spec, record="reference.db")))
-        self.expect(run("simulate", spec, "--costs", costs, "--stages", "3"), 0, out="speed-up")
-
     def test_bad_layouts(self):
         spec = self.write_spec()
         out = self.folder / "run.db"
@@ -91,14 +82,12 @@ class PastTheBound(EndToEndTest):
                              partition], code, message, "balanced")
                 self.assertFalse(out.exists())
 
-    def test_a_cost_file_of_another_space(self):
-        costs = self.folder / "costs.json"
-        self.expect(run("profile", self.write_spec(), "-o", costs, "--repeat", "1"), 0)
-        other = self.write_spec({"supernet.stem.channels": 8}, name="other.json")
-        for command in (["train", other, "-o", self.folder / "run.db"], ["simulate", other]):
-            self.refuse([*command, "--stages", "2", "--costs", costs], 3, "stem", "profile")
-        costs.write_text("{}")
-        self.refuse(["simulate", other, "--stages", "2", "--costs", costs], 3, "costs.json", "")
+    def test_simulations_know_the_spec(self):
+        spec = self.write_spec(FAIR)
+        result = run("simulate", spec, "--stages", "2", "--costs", "equal", "--format", "json")
+        simulated = self.expect(result, 0).json()["runs"][0]
+        self.assertEqual(simulated["violations"], 0)
+        self.assertGreater(simulated["speedup"], 1.5)
 
 
 if __name__ == "__main__":
