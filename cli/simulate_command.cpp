@@ -46,7 +46,7 @@ CLI::Validator Number(double least, const char* what) {
   return CLI::Validator(problem, "");
 }
 
-/// "40" or "100-139".
+/// "12" or "100-139".
 CLI::Validator Window(SimulationRequest& request) {
   const auto problem = [&request](const std::string& text) {
     const std::size_t dash = text.find('-');
@@ -175,7 +175,7 @@ void AddStudyOptions(CLI::App& command, SimulateOptions& options) {
           "Subnets that a page or a trace shows: how many, or which. Example: --timeline 100-139")
       ->type_name("N|FIRST-LAST")
       ->check(Window(request))
-      ->default_str("40");
+      ->default_str("12");
 }
 
 void AddOutputOptions(CLI::App& command, SimulateOptions& options) {

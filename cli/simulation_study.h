@@ -45,7 +45,7 @@ struct SimulationRequest {
   double latency = 0.0;                 ///< microseconds
   std::optional<double> unit_time;      ///< microseconds that a unit of the costs takes
   std::int64_t timeline_begin = 0;      ///< subnets whose tasks are kept
-  std::int64_t timeline_end = 40;
+  std::int64_t timeline_end = 12;
 };
 
 struct SimulationRun {

@@ -262,9 +262,18 @@
       svg.append("circle").attr("class", "point").attr("r", 3).attr("cx", x(value))
         .attr("cy", y(speedup)),
       `${series.name || "speed-up"}, ${value}\n${significant(speedup)} of at most ${significant(most)}`));
-    const [value, speedup] = series.points[series.points.length - 1];
-    svg.append("text").attr("class", "muted").attr("x", x(value) + 6).attr("y", y(speedup) + 4)
-      .text(series.name);
+  }
+
+  // Each series' name beside its last point, one below the other where points are close.
+  function nameSeries(svg, all, x, y) {
+    const names = all.map(({ name, points }) => {
+      const [value, speedup] = points[points.length - 1];
+      return { name, x: x(value) + 6, y: y(speedup) + 4 };
+    }).sort((a, b) => a.y - b.y);
+    names.forEach((name, index) => {
+      if (index > 0) name.y = Math.max(name.y, names[index - 1].y + 12);
+      svg.append("text").attr("class", "muted").attr("x", name.x).attr("y", name.y).text(name.name);
+    });
   }
 
   function drawSweep(box, sweep) {
@@ -281,6 +290,7 @@
     svg.append("text").attr("class", "muted").attr("x", width - margin.right).attr("y", height - 4)
       .attr("text-anchor", "end").text(sweep.key);
     sweep.series.forEach((series) => drawSeries(svg, series, x, y));
+    nameSeries(svg, sweep.series, x, y);
   }
 
   const CHARTS = {
