@@ -3,7 +3,7 @@
 import json
 import sqlite3
 
-from spec import SpecError
+from fields import SpecError
 
 APPLICATION_ID = 0x5642544D
 SCHEMA_VERSION = 3

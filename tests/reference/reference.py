@@ -17,6 +17,7 @@ import sys
 
 import spec as specs
 from dataset import DataError
+from fields import SpecError
 
 
 def parse_arguments():
@@ -79,7 +80,7 @@ def main():
             return 0
         import record
         return record.compare(reference, arguments.record)
-    except (specs.SpecError, DataError, OSError, ValueError, sqlite3.Error) as error:
+    except (SpecError, DataError, OSError, ValueError, sqlite3.Error) as error:
         print(f"reference.py: {error}", file=sys.stderr)
         return 2
 

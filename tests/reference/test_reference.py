@@ -14,6 +14,7 @@ import digests
 import samplers
 import sequences
 import spec as specs
+from fields import SpecError
 from model import LateRead, LayerState, TrainingPass, forward, initial_value
 from philox import DROPOUT, SAMPLER, Stream, draw_samples, philox4x32_10, uniform_float
 from training import Reference
@@ -163,7 +164,7 @@ class Space(unittest.TestCase):
             for key in path[:-1]:
                 place = place[key]
             place[path[-1]] = value
-            with self.assertRaises(specs.SpecError) as caught:
+            with self.assertRaises(SpecError) as caught:
                 specs.build_positions(specs.parse(document), (1, 8, 8), 10)
             return str(caught.exception)
 
@@ -242,7 +243,7 @@ class Streams(unittest.TestCase):
         document["sampler"]["reuse_distance"] = 2
         specs.parse(document)
         document["sampler"]["reuse_distance"] = 3
-        with self.assertRaisesRegex(specs.SpecError, r"blocks\[2\]"):
+        with self.assertRaisesRegex(SpecError, r"blocks\[2\]"):
             specs.parse(document)
 
 
