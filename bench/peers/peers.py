@@ -29,8 +29,9 @@ def parse_arguments():
     parser.add_argument("spec", help="what to train")
     parser.add_argument("--build", default="build/release", metavar="DIR",
                         help="folder of a build with -DVERBATIM_BENCH=ON")
-    parser.add_argument("--data", metavar="DIR", help="instead of the spec's data.folder; where that is absent, images are "
-                        "made up")
+    parser.add_argument("--data", metavar="DIR",
+                        help="instead of the spec's data.folder; where that is absent, images are "
+                             "made up")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds")
     parser.add_argument("--subnets", type=int, default=60, metavar="N",
                         help="subnets that each trains in a round")
@@ -206,8 +207,7 @@ def main():
         print("\n" + table(group, next(iter(group))), flush=True)
     if options.output:
         document = {"spec": options.spec, "machine": platform.platform(), "losses": losses,
-                    "subnets": options.subnets, "warmup": options.warmup,
-                    "trainers": {name: rounds for group in results for name, rounds in group.items()}}
+                    "subnets": options.subnets, "warmup": options.warmup, "trainers": together}
         Path(options.output).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 

@@ -92,7 +92,7 @@ class Layers:
         self._torch = torch
         self._training = training
         self._delayed = {state.layer.id: deque([(-1, self._snapshot(state))])
-                         for state in states if state.layer.delay}
+                         for state in states if state.layer.versioned and state.layer.delay}
         parameters = [p for state in states for p in state.parameters.values() if p.requires_grad]
         self._optimizer = self._make_optimizer(parameters)
 
@@ -169,7 +169,8 @@ class Pass:
             mean, variance = self._torch.zeros(x.shape[1]), self._torch.zeros(x.shape[1])
             state.statistics += [(f"{name}.running_mean", mean), (f"{name}.running_var", variance)]
         elif state.layer.trainable:
-            mean, variance = state.buffers[f"{name}.running_mean"], state.buffers[f"{name}.running_var"]
+            mean = state.buffers[f"{name}.running_mean"]
+            variance = state.buffers[f"{name}.running_var"]
         return self._functional.batch_norm(
             x, mean, variance, state.parameters[f"{name}.weight"], state.parameters[f"{name}.bias"],
             training=True, momentum=momentum, eps=1e-5)
