@@ -2,7 +2,7 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/check.h"
@@ -114,14 +114,17 @@ at::Tensor Stage::ForwardRange(const Task& task, const SubnetRun& subnet, OpenSu
 void Stage::ChooseBuffers(LayerUse& use, OperatorContext& operator_context) const {
   const Layer& layer = *use.layer;
   if (!layer.trainable || layer.buffers.empty()) return;
-  const std::vector<at::Tensor>& buffers = context_.layers[layer.id].buffers;
   if (layer.delay == 0) {
-    operator_context.buffers = buffers;
+    operator_context.buffers = context_.layers[layer.id].buffers;
     return;
   }
-  // Forward passes of several subnets overlap here: their order belongs to the updates.
+  // Forward passes of several subnets overlap here: their order belongs to the updates. Shapes are
+  // the layer's, since an update on another stage may be replacing the state meanwhile.
   std::vector<at::Tensor>& measured = use.statistics.emplace_back();
-  for (const at::Tensor& buffer : buffers) measured.push_back(at::zeros_like(buffer));
+  const at::TensorOptions options(context_.device);
+  for (const TensorSpec& buffer : layer.buffers) {
+    measured.push_back(at::zeros(buffer.shape, options.dtype(at::kFloat)));
+  }
   operator_context.buffers = measured;
   operator_context.batch_norm.momentum = 1.0;
 }
