@@ -22,8 +22,8 @@ struct LayerRead {
 
 /// Owned by the run. A layer without a delay is touched only by the stage that runs its position
 /// for the subnet whose turn it is (or, before and after training, by the caller). A layer with a
-/// delay is read by some stages while another one updates it: under a lock, see ReadVersion and
-/// PublishVersion. Tensors live on the run's device.
+/// delay is read by some stages while another one updates it: under a lock, see ReadVersion,
+/// CopyForUpdate and PublishVersion. Tensors live on the run's device.
 struct LayerState {
   std::vector<at::Tensor> parameters;  ///< leaves; require gradients where the layer is trainable
   std::vector<at::Tensor> buffers;

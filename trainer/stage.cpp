@@ -228,7 +228,11 @@ void Stage::UpdateLayer(const SubnetRun& subnet, const LayerUse& use,
   const Layer& layer = *use.layer;
   LayerState& state = context_.layers[layer.id];
   LayerState copy;
-  if (layer.delay > 0) copy = CopyForUpdate(state);
+  if (layer.delay > 0) {
+    // The asynchronous policy lets two stages update a layer at once.
+    const std::lock_guard lock(context_.delayed_layers);
+    copy = CopyForUpdate(state);
+  }
   LayerState& next = layer.delay > 0 ? copy : state;
   AccessRow access;
   access.layer = layer.id;
