@@ -59,7 +59,7 @@ LayerState CopyForUpdate(const LayerState& state);
 void PublishVersion(const Layer& layer, LayerState next, LayerState& state);
 
 /// A layer with batch norm and a delay: adds what each micro-batch measured to the running
-/// statistics, in order (docs/spec.md, "Delay"). `measured` by micro-batch, then as
+/// statistics, in order (docs/spec.md, section 6). `measured` by micro-batch, then as
 /// `state.buffers`.
 void AddRunningStatistics(std::span<const std::vector<at::Tensor>> measured, LayerState& state);
 

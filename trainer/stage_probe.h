@@ -16,9 +16,10 @@
 
 namespace verbatim {
 
-/// Every method does nothing unless overridden. Calls about one layer come from the thread of its
-/// stage, one at a time; those of different stages come at once. What is thrown ends the run as a
-/// failed one. References are valid during the call.
+/// Every method does nothing unless overridden. Calls about one subnet's use of a layer come from
+/// the stage that runs it, one at a time; those of different stages come at once, also about one
+/// layer where it has a delay. What is thrown ends the run as a failed one. References are valid
+/// during the call.
 class StageProbe {
  public:
   virtual ~StageProbe() = default;
