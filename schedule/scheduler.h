@@ -75,9 +75,6 @@ class Scheduler {
   std::int64_t LowestUnfinished() const;
   /// The ranges of a subnet in flight.
   const StageRanges& RangesOf(std::int64_t seq) const { return subnets_.at(seq).ranges; }
-  const std::vector<std::uint16_t>& ChoicesOf(std::int64_t seq) const {
-    return subnets_.at(seq).choices;
-  }
 
  private:
   /// A subnet's part on one stage.

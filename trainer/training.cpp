@@ -32,7 +32,6 @@ class Pipeline {
            const Policy& policy)
       : experiment_(experiment),
         options_(options),
-        partition_(partition),
         transport_(partition.stages()),
         context_{
             experiment.spec,
@@ -196,7 +195,6 @@ class Pipeline {
 
   Experiment& experiment_;
   const TrainingOptions& options_;
-  const Partition& partition_;
   InProcessTransport transport_;
   std::mutex delayed_layers_;
   RunContext context_;
