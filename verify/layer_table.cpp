@@ -123,14 +123,6 @@ std::optional<std::string> LayerTable::ChoicesProblem(
   return std::nullopt;
 }
 
-void LayerTable::DrawUniform(const RandomKey& key, std::vector<std::uint16_t>& choices) const {
-  KeyedRandom random(key);
-  choices.clear();
-  for (int block = 0; block < blocks(); ++block) {
-    choices.push_back(static_cast<std::uint16_t>(random.Below(candidates(block + 1))));
-  }
-}
-
 std::optional<std::string> DifferenceFromSpec(const LayerTable& table, const Spec& spec) {
   const std::int64_t wanted = CountPositions(spec);
   if (table.positions() != wanted) {

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/keyed_random.h"
 #include "base/status.h"
 #include "store/record.h"
 #include "supernet/choice_space.h"
@@ -52,8 +51,6 @@ class LayerTable {
 
   /// What is wrong with choices (one candidate per block); nothing where they are in range.
   std::optional<std::string> ChoicesProblem(std::span<const std::uint16_t> choices) const;
-  /// The draw of sampler `uniform` under `key` (docs/spec.md, section 4). Reuses `choices`' memory.
-  void DrawUniform(const RandomKey& key, std::vector<std::uint16_t>& choices) const;
 
  private:
   std::vector<LayerRow> layers_;

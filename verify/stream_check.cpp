@@ -44,11 +44,14 @@ std::optional<Difference> CompareChoices(const LayerTable& table,
 }
 
 StreamCheck::StreamCheck(const RunInfo& run, const Spec& spec, const LayerTable& table)
-    : spec_(spec), table_(table), source_(SourceText(spec.sampler, spec.seed)) {
+    : spec_(spec),
+      table_(table),
+      space_(table.Choices()),
+      source_(SourceText(spec.sampler, spec.seed)) {
   // Where the two differ, which is damage, subnets are recorded up to the number planned.
   Spec planned = spec;
   planned.training.subnets = run.subnets_planned;
-  auto sampler = MakeSampler(planned, table.Choices(), run.spec_folder);
+  auto sampler = MakeSampler(planned, space_, run.spec_folder);
   if (sampler) {
     sampler_ = *std::move(sampler);
   } else {
@@ -70,17 +73,15 @@ std::optional<Difference> StreamCheck::CompareSubnet(std::int64_t seq,
 
 std::optional<Difference> StreamCheck::CompareEvaluation(std::int64_t index,
                                                          std::span<const std::uint16_t> choices) {
-  table_.DrawUniform(
-      {spec_.seed, RandomPurpose::kEvaluationSubnet, 0, 0, static_cast<std::uint32_t>(index)},
-      evaluated_);
-  auto difference = CompareChoices(table_, choices, evaluated_);
+  const RandomKey key{.seed = spec_.seed,
+                      .purpose = RandomPurpose::kEvaluationSubnet,
+                      .c = static_cast<std::uint32_t>(index)};
+  auto difference = CompareChoices(table_, choices, DrawUniformChoices(space_, key));
   if (difference) {
     difference->after_last = true;
     difference->what = fmt::format("choices of evaluation {}", index);
     difference->cause = fmt::format(
-        "the recorded choices of evaluation {} are not what seed {} "
-        "draws",
-        index, spec_.seed);
+        "the recorded choices of evaluation {} are not what seed {} draws", index, spec_.seed);
   }
   return difference;
 }

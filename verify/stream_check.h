@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "store/record.h"
 #include "supernet/sampler.h"
@@ -39,10 +38,10 @@ class StreamCheck {
  private:
   const Spec& spec_;
   const LayerTable& table_;
+  const ChoiceSpace space_;
   std::string obstacle_;
   std::string source_;
   std::unique_ptr<Sampler> sampler_;  ///< none where there is an obstacle
-  std::vector<std::uint16_t> evaluated_;
 };
 
 /// The first block whose choices differ, as a difference of class spec with neither cause nor next
