@@ -5,18 +5,6 @@
 namespace verbatim {
 namespace {
 
-const char* UnitOf(CostSource source) {
-  switch (source) {
-    case CostSource::kEqual:
-      return "block";
-    case CostSource::kAnalytic:
-      return "operation";
-    case CostSource::kMeasured:
-      return "second";
-  }
-  return "";
-}
-
 Json StageJson(const StageUse& stage, double makespan) {
   Json json;
   json["busy"] = makespan > 0 ? stage.busy() / makespan : 0.0;

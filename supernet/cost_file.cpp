@@ -130,11 +130,15 @@ class CostFileReader {
 
 }  // namespace
 
+std::string_view UnitOf(CostSource source) {
+  return NameOf(kUnitNames, source);
+}
+
 std::string CostsToJson(const CostTable& costs, const SearchSpace& space, const Spec& spec) {
   std::string text = fmt::format(
       "{{\"format\": \"{}\", \"version\": {}, \"unit\": \"{}\", \"microbatch_rows\": {},\n"
       "\"layers\": [",
-      kFormat, kVersion, NameOf(kUnitNames, costs.source), RowsOf(spec));
+      kFormat, kVersion, UnitOf(costs.source), RowsOf(spec));
   for (const Layer& layer : space.layers()) {
     text += layer.id == 0 ? "\n" : ",\n";
     text += LayerLine(layer, costs.layers.at(static_cast<std::size_t>(layer.id)));

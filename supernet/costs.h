@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -36,6 +37,9 @@ struct CostTable {
   std::vector<LayerCost> layers;  ///< by layer id
   bool operator==(const CostTable&) const = default;
 };
+
+/// The unit's name in files: "block", "operation", "second".
+std::string_view UnitOf(CostSource source);
 
 /// Every block costs 1 forward and 2 backward per batch, stem and head nothing. Bytes as
 /// AnalyticCosts.
