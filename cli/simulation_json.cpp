@@ -5,9 +5,9 @@
 namespace verbatim {
 namespace {
 
-Json StageJson(const StageUse& stage, double makespan) {
+Json StageJson(const StageUse& stage, const SimulationReport& report) {
   Json json;
-  json["busy"] = makespan > 0 ? stage.busy() / makespan : 0.0;
+  json["busy"] = report.BusyShare(stage);
   json["forward"] = stage.forward;
   json["backward"] = stage.backward;
   json["update"] = stage.update;
@@ -39,7 +39,7 @@ Json RunJson(const SimulationRun& run) {
   json["moved_bytes"]["versions"] = report.moved.versions;
   json["by_stage"] = Json::array();
   for (const StageUse& stage : report.stages) {
-    json["by_stage"].push_back(StageJson(stage, report.makespan));
+    json["by_stage"].push_back(StageJson(stage, report));
   }
   return json;
 }

@@ -45,9 +45,9 @@ std::string SeriesOf(const SimulationStudy& study, const SimulationRun& run) {
 Json SweepJson(const SimulationStudy& study) {
   Json series = Json::object();
   for (const SimulationRun& run : study.runs) {
-    const double at_most = run.report.work / run.report.bound();
-    series[SeriesOf(study, run)].push_back(
-        {ValueOf(run.setting, study.swept[0]), Rounded(run.report.speedup()), Rounded(at_most)});
+    series[SeriesOf(study, run)].push_back({ValueOf(run.setting, study.swept[0]),
+                                            Rounded(run.report.speedup()),
+                                            Rounded(run.report.speedup_max())});
   }
   Json json;
   json["key"] = study.swept[0];
@@ -119,8 +119,8 @@ std::string RunsTable(const SimulationStudy& study) {
                      EscapeXml(run.setting.partition), FormatCount(run.setting.microbatches),
                      FormatCount(run.setting.in_flight), TimeText(study, report.makespan),
                      fmt::format("{:.2f}", report.speedup()),
-                     fmt::format("{:.2f}", report.work / report.bound()),
-                     PercentText(report.bubble()), FormatCount(report.violations)});
+                     fmt::format("{:.2f}", report.speedup_max()), PercentText(report.bubble()),
+                     FormatCount(report.violations)});
   }
   return TableHtml("Runs",
                    {"policy", "stages", "partition", "micro-batches", "in flight", "time",
@@ -132,7 +132,7 @@ std::string StagesTable(const SimulationStudy& study, const SimulationReport& re
   std::string rows;
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
     const StageUse& stage = report.stages[i];
-    rows += RowHtml({fmt::format("{}", i), PercentText(stage.busy() / report.makespan),
+    rows += RowHtml({fmt::format("{}", i), PercentText(report.BusyShare(stage)),
                      TimeText(study, stage.forward), TimeText(study, stage.backward),
                      TimeText(study, stage.update), FormatCount(stage.held_max),
                      BytesText(stage.activation_bytes), BytesText(stage.weight_bytes)});
@@ -172,8 +172,7 @@ std::string TimelineHtml(const SimulationStudy& study, std::size_t index) {
                              Legend("idle", "idle") + "</ul>\n";
   const std::string caption = fmt::format(
       "{}: speed-up {:.2f}, idle {}. Tasks of subnets {} and on; the share at the right is how "
-      "much "
-      "of this window they kept the stage busy.",
+      "much of this window they kept the stage busy.",
       NameOf(study, run), report.speedup(), PercentText(report.bubble()),
       report.timeline.front().task.seq);
   const std::string chart = fmt::format("timeline-{}", index);

@@ -64,9 +64,9 @@ std::string RunsTable(const SimulationStudy& study) {
     rows.push_back({run.setting.policy, FormatCount(run.setting.stages), run.setting.partition,
                     FormatCount(run.setting.microbatches), FormatCount(run.setting.in_flight),
                     TimeText(study, report.makespan), fmt::format("{:.2f}", report.speedup()),
-                    fmt::format("{:.2f}", report.work / report.bound()),
-                    PercentText(report.bubble()), BytesText(ActivationPeak(report)),
-                    BytesText(WeightPeak(report)), FormatCount(report.violations)});
+                    fmt::format("{:.2f}", report.speedup_max()), PercentText(report.bubble()),
+                    BytesText(ActivationPeak(report)), BytesText(WeightPeak(report)),
+                    FormatCount(report.violations)});
   }
   return Table(rows);
 }
@@ -76,7 +76,7 @@ std::string StagesTable(const SimulationStudy& study, const SimulationReport& re
       {"stage", "busy", "forward", "backward", "update", "held", "activations", "weights"}};
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
     const StageUse& stage = report.stages[i];
-    rows.push_back({fmt::format("{}", i), PercentText(stage.busy() / report.makespan),
+    rows.push_back({fmt::format("{}", i), PercentText(report.BusyShare(stage)),
                     TimeText(study, stage.forward), TimeText(study, stage.backward),
                     TimeText(study, stage.update), FormatCount(stage.held_max),
                     BytesText(stage.activation_bytes), BytesText(stage.weight_bytes)});

@@ -79,8 +79,14 @@ struct SimulationReport {
   double speedup() const { return makespan > 0 ? work / makespan : 1.0; }
   /// No causal schedule on this many stages takes less.
   double bound() const;
+  /// The speed-up of a schedule that takes no longer than bound().
+  double speedup_max() const;
   /// Share of its time that stages are idle, on average.
   double bubble() const;
+  /// Share of the time that one stage is busy.
+  double BusyShare(const StageUse& stage) const {
+    return makespan > 0 ? stage.busy() / makespan : 0.0;
+  }
 };
 
 }  // namespace verbatim

@@ -346,6 +346,10 @@ double SimulationReport::bound() const {
   return std::max(critical_path, work / static_cast<double>(stages.size()));
 }
 
+double SimulationReport::speedup_max() const {
+  return bound() > 0 ? work / bound() : 1.0;
+}
+
 double SimulationReport::bubble() const {
   return makespan > 0 ? 1.0 - work / (makespan * static_cast<double>(stages.size())) : 0.0;
 }

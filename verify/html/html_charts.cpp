@@ -193,8 +193,7 @@ std::string NeighbourhoodHtml(const Verdict& verdict, const ReportData& data) {
   const Neighbourhood& neighbourhood = *data.neighbourhood;
   const std::string caption = fmt::format(
       "Subnet {}{}, the subnets whose versions it read or updated, and those that used its own, "
-      "two "
-      "levels each way. Time runs down; a line joins a version's writer to its user.{}",
+      "two levels each way. Time runs down; a line joins a version's writer to its user.{}",
       neighbourhood.seq, HasFocus(verdict) ? ", the first that differs" : "",
       neighbourhood.complete
           ? ""
