@@ -233,6 +233,37 @@ TEST(SchedulerTest, DelaysAndMovingLayersKeepCausalityToo) {
   }
 }
 
+TEST(SchedulerTest, PoliciesOfOneSubnetWaitForVersionsOnTheirWay) {
+  const SearchSpace space = MakeTestSpace(/*blocks=*/6, /*candidates=*/3, /*trained_ends=*/true,
+                                          /*delay=*/2);
+  for (const char* policy : {"sequential", "gpipe", "1f1b"}) {
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+      RandomMachine machine(space, policy, /*stages=*/4, {/*microbatches=*/3, /*in_flight=*/8},
+                            seed, "balanced");
+      SCOPED_TRACE(testing::Message() << policy << ", seed " << seed);
+      ASSERT_TRUE(machine.Run(kSubnets)) << "stuck";
+      ASSERT_EQ(machine.violations(), 0);
+      ASSERT_EQ(machine.out_of_order_microbatches(), 0);
+      ASSERT_GT(machine.versions_arrived(), 0);
+    }
+  }
+}
+
+TEST(SchedulerTest, PoliciesThatIgnoreVersionsFinishAllTheSame) {
+  const SearchSpace space = MakeTestSpace(/*blocks=*/6, /*candidates=*/3, /*trained_ends=*/true,
+                                          /*delay=*/2);
+  for (const char* policy : {"pipedream", "asynchronous"}) {
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+      RandomMachine machine(space, policy, /*stages=*/4, {/*microbatches=*/3, /*in_flight=*/8},
+                            seed, "balanced");
+      SCOPED_TRACE(testing::Message() << policy << ", seed " << seed);
+      ASSERT_TRUE(machine.Run(kSubnets)) << "stuck";
+      ASSERT_EQ(machine.updates(), kSubnets * 4);
+      ASSERT_EQ(machine.out_of_order_microbatches(), 0);
+    }
+  }
+}
+
 TEST(SchedulerTest, CausalRunsDoOverlapSubnetsThatShareNothing) {
   const SearchSpace space = MakeTestSpace(6, 20, /*trained_ends=*/false);
   RandomMachine machine(space, "causal", 4, {1, 8}, /*seed=*/1);

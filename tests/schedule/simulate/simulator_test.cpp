@@ -153,6 +153,43 @@ TEST(SimulatorTest, VersionsMoveOnlyWhereThePartitionMoves) {
   SimulatedRun run{.blocks = 6, .candidates = 2, .stages = 3, .partition = "equal"};
   run.options = {.subnets = 40, .in_flight_max = 4};
   EXPECT_EQ(SimulateRun(run).moved.versions, 0);
+  const SearchSpace space = MakeTestSpace(/*blocks=*/6, /*candidates=*/3);
+  const auto policy = *MakePolicy("causal");
+  CostTable costs = MakeTestCosts(space);
+  for (LayerCost& cost : costs.layers) cost.parameter_bytes = 10;
+  const auto balanced = *MakePartition("balanced", space, costs, 3);
+  Spec spec;
+  spec.training.subnets = 40;
+  const auto sampler = *MakeSampler(spec, space, "");
+  const SimulationReport moving =
+      Simulate(space, costs, *balanced, *policy, *sampler, {.subnets = 40, .in_flight_max = 4});
+  EXPECT_GT(moving.moved.versions, 0);
+  EXPECT_EQ(moving.moved.versions % 10, 0);
+  EXPECT_EQ(moving.violations, 0);
+}
+
+TEST(SimulatorTest, SharesOfARunThatTakesNoTimeAreNumbers) {
+  const SimulationReport report{.stages = {StageUse{}}};
+  EXPECT_EQ(report.speedup(), 1.0);
+  EXPECT_EQ(report.speedup_max(), 1.0);
+  EXPECT_EQ(report.bubble(), 0.0);
+  EXPECT_EQ(report.BusyShare(report.stages[0]), 0.0);
+}
+
+TEST(SimulatorTest, TellsHowManySubnetsAreFinished) {
+  const SearchSpace space = MakeTestSpace(/*blocks=*/2, /*candidates=*/2);
+  const auto policy = *MakePolicy("causal");
+  const CostTable costs = MakeTestCosts(space);
+  const auto partition = *MakePartition("equal", space, costs, 2);
+  Spec spec;
+  spec.training.subnets = 1000;
+  const auto sampler = *MakeSampler(spec, space, "");
+  std::vector<std::int64_t> told;
+  Simulate(space, costs, *partition, *policy, *sampler, {.subnets = 1000},
+           [&](std::int64_t finished) { told.push_back(finished); });
+  EXPECT_FALSE(told.empty());
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_LE(told.back(), 1000);
 }
 
 TEST(SimulatorTest, IsTheSameEveryTime) {
@@ -186,9 +223,7 @@ TEST(SimulatorTest, TheTimelineIsAWindowInWhichStagesDoOneThingAtATime) {
 TEST(SimulatorTest, BusyTimesAddUpToTheWork) {
   SimulatedRun run;
   run.options.microbatches = 2;
-  std::int64_t told = 0;
   const SimulationReport report = SimulateRun(run);
-  EXPECT_EQ(told, 0);
   double busy = 0.0;
   for (const StageUse& stage : report.stages) busy += stage.busy();
   EXPECT_DOUBLE_EQ(busy, report.work);
