@@ -144,6 +144,18 @@ TEST(TrainingTest, AsynchronousRunsReportTheVersionsThatTheyReallySaw) {
   EXPECT_GT(stale, 0);
 }
 
+TEST(TrainingTest, AsynchronousRunsEndAlsoWhereDelayedLayersMove) {
+  Spec spec = SmallSpec();
+  spec.training.subnets = 48;
+  for (BlockSpec& block : spec.supernet.blocks) block.delay = 2;
+  Experiment experiment = MakeExperiment(spec);
+  TrainingOptions options;
+  options.stages = 4;
+  options.in_flight = 8;
+  options.policy = "asynchronous";
+  EXPECT_EQ(TrainedRows(experiment, options).size(), 48u);
+}
+
 TEST(TrainingTest, LossesLevelKeepsVersionsAndLeavesDigestsOut) {
   Experiment experiment = MakeExperiment(SmallSpec());
   TrainingOptions options;
