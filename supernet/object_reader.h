@@ -43,6 +43,9 @@ struct NumberRange {
   double limit = std::numeric_limits<double>::infinity();
 };
 
+inline constexpr NumberRange kNonNegative{};
+inline constexpr NumberRange kFraction{.least = 0.0, .limit = 1.0};
+
 enum class Presence { kOptional, kRequired };
 
 /// One value by itself. Each reports a value of another type or outside its range, and then
@@ -63,6 +66,18 @@ std::optional<E> ReadName(const JsonNode& node, const std::string& path,
   }
   errors->Report(node.position, path, "unknown value \"" + node.text + "\"",
                  SuggestName(node.text, NamesOf(table)));
+  return std::nullopt;
+}
+
+/// Which variant of an object it is, by its member `field`.
+template <typename E, std::size_t N>
+std::optional<E> ReadVariant(const JsonNode& node, const std::string& path, std::string_view field,
+                             const NameTable<E, N>& table, ReadErrors* errors) {
+  if (!ExpectKind(node, JsonKind::kObject, path, errors)) return std::nullopt;
+  const std::string name_path = path + "." + std::string(field);
+  if (const JsonNode* name = node.Find(field)) return ReadName(*name, name_path, table, errors);
+  errors->Report(node.position, name_path, "required, but missing",
+                 SuggestName("", NamesOf(table)));
   return std::nullopt;
 }
 
