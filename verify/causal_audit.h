@@ -3,7 +3,8 @@
 // layer, and write on what the greatest i < j left? Decided from the versions that the run
 // observed, so it finds a broken schedule from the record alone. Source of the criterion: causal
 // synchronous parallel training (NASPipe, ASPLOS'22, section 3); an exact rule for every layer
-// instead of a property of a scheduler.
+// instead of a property of a scheduler. It keeps its own account of who used a layer last, apart
+// from CausalGraph: with the scheduler's code it would share the scheduler's mistakes.
 #pragma once
 
 #include <cstddef>
