@@ -50,14 +50,16 @@ CLI::Validator Number(double least, const char* what) {
 CLI::Validator Window(SimulationRequest& request) {
   const auto problem = [&request](const std::string& text) {
     const std::size_t dash = text.find('-');
-    const std::string first = dash == std::string::npos ? "0" : text.substr(0, dash);
-    const std::string last = dash == std::string::npos ? text : text.substr(dash + 1);
+    const bool is_range = dash != std::string::npos;
+    const std::string first = is_range ? text.substr(0, dash) : "0";
+    const std::string last = is_range ? text.substr(dash + 1) : text;
     const CLI::Validator whole = WholeNumber(0, kMaxSubnets);
-    if (!whole(first).empty() || !whole(last).empty()) {
+    const bool are_whole = whole(first).empty() && whole(last).empty();
+    if (!are_whole || std::stoll(last) < std::stoll(first)) {
       return fmt::format("'{}' is neither a number of subnets nor a range such as 100-139", text);
     }
     request.timeline_begin = std::stoll(first);
-    request.timeline_end = std::stoll(last) + (dash == std::string::npos ? 0 : 1);
+    request.timeline_end = std::stoll(last) + (is_range ? 1 : 0);
     return std::string();
   };
   return CLI::Validator(problem, "");

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "supernet/costs.h"
 #include "tests/cli/command_fixture.h"
 
 namespace verbatim {
@@ -128,6 +129,18 @@ TEST_F(SimulateCommand, WritesATraceOfItsTimeline) {
 }
 
 TEST_F(SimulateCommand, TakesCostsFromAFile) {
+  const Spec spec = ParseSpec(kSpec, "spec.json").value();
+  const SearchSpace space = SearchSpace::Build(spec, ActivationShape{3, 32, 32}, 10).value();
+  CostTable costs{.source = CostSource::kMeasured, .layers = {}};
+  costs.layers.assign(space.layers().size(), {.forward = 0.5, .backward = 1.0, .update = 0.25});
+  const json study = RunJson({"--costs", WriteFile("c.json", CostsToJson(costs, space, spec))});
+  EXPECT_EQ(study["unit"], "second");
+  EXPECT_EQ(study["seconds_per_unit"], 1.0);
+  // Ten positions; micro-batches of 3, 3, 3 and 1 rows.
+  EXPECT_NEAR(study["runs"][0]["work"].get<double>(), 40 * 10 * (1.5 * 10 / 3 + 0.25), 1e-2);
+}
+
+TEST_F(SimulateCommand, RefusesTheCostsOfAnotherSpace) {
   const std::string text = R"({"format": "verbatim-costs", "version": 1, "unit": "second",
     "microbatch_rows": 3, "layers": []})";
   const CommandResult result = Run({"simulate", spec_, "--costs", WriteFile("costs.json", text)});
@@ -153,6 +166,7 @@ TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
       {{"--sweep", "policy=causal,casual"}, 2, "no such policy"},
       {{"--sweep", "stages=2,3", "--trace", "t.json"}, 2, "--trace is of one run"},
       {{"--timeline", "x"}, 2, "'x' is neither a number of subnets nor a range"},
+      {{"--timeline", "9-5"}, 2, "'9-5' is neither a number of subnets nor a range"},
       {{"--bandwidth", "0"}, 2, "--bandwidth"},
       {{"--microbatches", "11"}, 3, "the last micro-batch would be empty"},
       {{"--costs", "none.json"}, 3, "none.json: the cost file cannot be read"},
