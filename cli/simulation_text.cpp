@@ -104,7 +104,8 @@ std::string TimeText(const SimulationStudy& study, double time) {
 }
 
 std::int64_t Nanoseconds(const SimulationStudy& study, double time) {
-  return std::llround(time * study.seconds_per_unit * 1e9);
+  constexpr double kMax = 0x1p60;  // 36 years
+  return std::llround(std::min(time * study.seconds_per_unit * 1e9, kMax));
 }
 
 std::string BytesText(std::int64_t bytes) {

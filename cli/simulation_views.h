@@ -21,7 +21,7 @@ Status WriteStudyTrace(const SimulationStudy& study, const TextSink& write);
 
 /// "3.42 ms": a time in the costs' unit, in seconds.
 std::string TimeText(const SimulationStudy& study, double time);
-/// Nanoseconds of a time in the costs' unit.
+/// Nanoseconds of a time in the costs' unit, at most 2^60.
 std::int64_t Nanoseconds(const SimulationStudy& study, double time);
 /// "1.2 MB"
 std::string BytesText(std::int64_t bytes);

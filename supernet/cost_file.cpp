@@ -20,6 +20,8 @@ constexpr const char* kHint = "Measure this spec's own costs: verbatim profile S
 constexpr NameTable<CostSource, 3> kUnitNames{{{"block", CostSource::kEqual},
                                                {"operation", CostSource::kAnalytic},
                                                {"second", CostSource::kMeasured}}};
+/// So that no sum of them overflows.
+constexpr NumberRange kTimes{0.0, 1e18};
 constexpr IntegerRange kBytes{0, std::int64_t{1} << 60};
 
 std::int64_t RowsOf(const Spec& spec) {
@@ -103,9 +105,9 @@ class CostFileReader {
     object.String("op", &op, Presence::kRequired);
     object.String("input", &input, Presence::kRequired);
     object.String("output", &output, Presence::kRequired);
-    object.Number("forward", {}, &cost.forward, Presence::kRequired);
-    object.Number("backward", {}, &cost.backward, Presence::kRequired);
-    object.Number("update", {}, &cost.update, Presence::kRequired);
+    object.Number("forward", kTimes, &cost.forward, Presence::kRequired);
+    object.Number("backward", kTimes, &cost.backward, Presence::kRequired);
+    object.Number("update", kTimes, &cost.update, Presence::kRequired);
     object.Integer("activation_bytes", kBytes, &cost.activation_bytes, Presence::kRequired);
     object.Integer("output_bytes", kBytes, &cost.output_bytes, Presence::kRequired);
     object.Integer("parameter_bytes", kBytes, &cost.parameter_bytes, Presence::kRequired);

@@ -195,6 +195,8 @@ TEST_F(CostFileTest, SaysWhatIsMalformedAndWhere) {
       {with("operation", "hour"), "unit: unknown value \"hour\""},
       {with("\"update\":", "\"updates\":"), "costs.json:3:"},
       {with("\"forward\":", "\"forward\":-"), "layers[0].forward"},
+      {with("\"backward\":", "\"backward\":9999999999999999999"),
+       "layers[0].backward: must be at least 0 and below 1e+18"},
       {with("\"activation_bytes\":", "\"activation_bytes\":0.5, \"x\":"), "layers[0]"},
       {good.substr(0, good.size() / 2), "costs.json:"},
       {R"({"format": "verbatim-costs", "version": 1, "unit": "block", "microbatch_rows": 4,
