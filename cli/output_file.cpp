@@ -203,6 +203,18 @@ Status CheckOutputs(const std::vector<OutputOption>& outputs,
   return {};
 }
 
+Status RefuseInputs(const std::vector<OutputOption>& outputs, const std::vector<fs::path>& inputs) {
+  for (const OutputOption& output : outputs) {
+    for (const fs::path& input : inputs) {
+      if (output.path.empty() || input.empty() || !AreOneFile(output.path, input)) continue;
+      return UsageError(
+          fmt::format("{} {} is a file that is read", output.option, output.path.string()),
+          "Name another file.");
+    }
+  }
+  return {};
+}
+
 Status WriteOutput(const OutputOption& output,
                    const std::function<Status(const TextSink&)>& produce) {
   RETURN_IF_ERROR(CheckTarget(output));

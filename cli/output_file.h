@@ -26,6 +26,10 @@ using TextSink = std::function<Status(std::string_view)>;
 Status CheckOutputs(const std::vector<OutputOption>& outputs,
                     const std::vector<std::filesystem::path>& records);
 
+/// kUsage where an output is one of the files that the command reads. Empty paths are passed over.
+Status RefuseInputs(const std::vector<OutputOption>& outputs,
+                    const std::vector<std::filesystem::path>& inputs);
+
 /// Writes what `produce` gives to its sink, with the same refusals. An existing file is replaced,
 /// and only once all is written: until then the text is in a file beside it, which goes away where
 /// anything fails. Symbolic links are followed. What is no regular file (a pipe, /dev/stdout), and

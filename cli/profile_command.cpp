@@ -66,6 +66,7 @@ std::string Report(const ProfileRequest& request, const MeasuredSpace& measured)
 
 Result<int> Profile(const ProfileRequest& request, const Invocation& invocation) {
   const OutputOption output{"-o", request.output};
+  RETURN_IF_ERROR(RefuseInputs({output}, {request.spec}));
   RETURN_IF_ERROR(CheckOutputs({output}, {}));
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
   ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));

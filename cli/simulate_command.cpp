@@ -73,6 +73,8 @@ std::string Render(const std::string& format, const SimulationStudy& study) {
 Result<int> Simulate(const SimulateOptions& options, bool no_color) {
   const OutputOption output{"--output", options.output};
   const OutputOption trace{"--trace", options.trace};
+  RETURN_IF_ERROR(
+      RefuseInputs({output, trace}, {options.request.spec, CostFileOf(options.request)}));
   RETURN_IF_ERROR(CheckOutputs({output, trace}, {}));
   if (!options.trace.empty() && !options.request.sweeps.empty()) {
     return UsageError("--trace is of one run, and --sweep makes several",

@@ -92,6 +92,11 @@ Result<SimulationRun> RunSetting(const SimulationRequest& request, const Subject
 
 }  // namespace
 
+std::filesystem::path CostFileOf(const SimulationRequest& request) {
+  const bool is_file = request.costs != "equal" && request.costs != "analytic";
+  return is_file ? std::filesystem::path(request.costs) : std::filesystem::path();
+}
+
 Result<SimulationStudy> Study(const SimulationRequest& request,
                               const std::function<void(std::int64_t, std::int64_t)>& progress) {
   ASSIGN_OR_RETURN(const auto settings, ExpandSweep(request.setting, request.sweeps));

@@ -48,6 +48,9 @@ struct SimulationRequest {
   std::int64_t timeline_end = 12;
 };
 
+/// The cost file; empty where costs are not read.
+std::filesystem::path CostFileOf(const SimulationRequest& request);
+
 struct SimulationRun {
   SimulationSetting setting;  ///< micro-batches as they were
   bool is_causal = false;     ///< the policy's runs are equal to the sequential reference

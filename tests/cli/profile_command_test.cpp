@@ -87,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refusal{"NoRepeat", {"@spec.json", "--repeat", "0"}, 2, "--repeat"},
                     Refusal{"NoDevice", {"@spec.json", "--device", "gpu"}, 2, "is no device"},
                     Refusal{"NoSuchFolder", {"@spec.json", "-o", "@none/c.json"}, 4, "none"},
+                    Refusal{"OverTheSpec", {"@spec.json", "-o", "@spec.json"}, 2, "is read"},
                     Refusal{"NoData", {"@spec.json", "--data", "@none"}, 3, "is no folder"},
                     Refusal{"BadSpec", {"@bad.json"}, 3, "bad.json"},
                     Refusal{"NoSpec", {"@none.json"}, 3, "none.json"}),

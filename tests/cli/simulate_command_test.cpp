@@ -181,6 +181,19 @@ TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
   }
 }
 
+TEST_F(SimulateCommand, WritesOverNoFileThatItReads) {
+  const std::string costs = WriteFile("costs.json", "{}");
+  for (const std::vector<std::string>& output : std::vector<std::vector<std::string>>{
+           {"-o", spec_}, {"--trace", spec_}, {"-o", costs, "--costs", costs}}) {
+    std::vector<std::string> arguments{"simulate", spec_};
+    arguments.insert(arguments.end(), output.begin(), output.end());
+    const CommandResult result = Run(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr(output[1] + " is a file that is read"));
+  }
+  EXPECT_EQ(ReadFile(spec_), kSpec);
+}
+
 TEST_F(SimulateCommand, NeedsTheDataOnlyForImagesOfUnknownShape) {
   const CommandResult result =
       Run({"simulate", WriteFile("sample.json", SampleSpecText()), "--stages", "2"});
