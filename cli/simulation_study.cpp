@@ -58,6 +58,14 @@ SimulationOptions OptionsOf(const SimulationRequest& request, const Spec& spec,
   return options;
 }
 
+Status CheckMicrobatches(std::int64_t batch, std::int64_t microbatches) {
+  if (MicrobatchRows(batch, microbatches, microbatches - 1).size() > 0) return {};
+  return UsageError(fmt::format("--microbatches {}: of a batch of {} rows, cut into parts of {}, "
+                                "the last micro-batch would be empty",
+                                microbatches, batch, MicrobatchRows(batch, microbatches, 0).size()),
+                    "use fewer, or a divisor of the batch");
+}
+
 bool IsCausal(std::string_view policy) {
   for (const PolicyKind& kind : PolicyKinds()) {
     if (kind.name == policy) return kind.is_causal;
@@ -70,7 +78,10 @@ Result<SimulationRun> RunSetting(const SimulationRequest& request, const Subject
                                  const SimulationSetting& setting, SimulationStudy& study,
                                  const std::function<void(std::int64_t)>& finished) {
   Spec spec = subject.spec;
-  if (setting.microbatches > 0) spec.training.microbatches = setting.microbatches;
+  if (setting.microbatches > 0) {
+    RETURN_IF_ERROR(CheckMicrobatches(spec.training.batch, setting.microbatches));
+    spec.training.microbatches = setting.microbatches;
+  }
   ASSIGN_OR_RETURN(const SearchSpace space,
                    SearchSpace::Build(spec, subject.shape.input, subject.shape.classes));
   ASSIGN_OR_RETURN(const CostTable costs, CostsOf(request.costs, space, spec));

@@ -168,7 +168,8 @@ TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
       {{"--timeline", "x"}, 2, "'x' is neither a number of subnets nor a range"},
       {{"--timeline", "9-5"}, 2, "'9-5' is neither a number of subnets nor a range"},
       {{"--bandwidth", "0"}, 2, "--bandwidth"},
-      {{"--microbatches", "11"}, 3, "the last micro-batch would be empty"},
+      {{"--microbatches", "11"}, 2, "--microbatches 11: of a batch of 10 rows"},
+      {{"--sweep", "microbatches=2,9"}, 2, "--microbatches 9: of a batch of 10 rows"},
       {{"--costs", "none.json"}, 3, "none.json: the cost file cannot be read"},
   };
   for (const Case& c : cases) {
