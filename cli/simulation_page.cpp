@@ -183,6 +183,10 @@ std::string TimelineHtml(const SimulationStudy& study, std::size_t index) {
 std::string TimelinesHtml(const SimulationStudy& study) {
   std::string figures;
   for (std::size_t i = 0; i < TimelinesOf(study); ++i) figures += TimelineHtml(study, i);
+  if (TimelinesOf(study) < study.runs.size()) {
+    figures += fmt::format("<p class=\"note\">The first {} of {} runs are drawn.</p>\n",
+                           TimelinesOf(study), study.runs.size());
+  }
   return figures.empty() ? "" : SectionHtml("timeline", "Stages", figures);
 }
 
@@ -191,8 +195,9 @@ std::string HeadlineHtml(const SimulationStudy& study) {
                                      [](const SimulationRun& a, const SimulationRun& b) {
                                        return a.report.speedup() < b.report.speedup();
                                      });
-  const std::string text =
+  std::string text =
       fmt::format("Speed-up {:.2f} with {}", best->report.speedup(), NameOf(study, *best));
+  if (best->report.violations > 0) text += ", which breaks causality";
   return fmt::format(
       "<p class=\"verdict\">{}</p>\n<p class=\"summary\">{}; {}.</p>\n", EscapeXml(text),
       EscapeXml(fmt::format("{} of {}, sampler {}", FormatCount(study.subnets, "subnet", "subnets"),

@@ -110,6 +110,20 @@ TEST_F(SimulateCommand, WritesAPageWithoutNetwork) {
   EXPECT_THAT(html, Not(HasSubstr("<script src")));
 }
 
+TEST_F(SimulateCommand, APageSaysWhatItLeavesOutAndWhatBreaksCausality) {
+  const CommandResult result = Run({"simulate", spec_, "--sweep", "stages=2,4,8", "--sweep",
+                                    "policy=causal,gpipe,pipedream", "--format", "html"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("The first 8 of 9 runs are drawn."));
+  EXPECT_THAT(result.out, HasSubstr("with stages 8, policy pipedream, which breaks causality"));
+}
+
+TEST_F(SimulateCommand, APageWithoutTimelinesHasNoLinkToThem) {
+  const CommandResult result = Run({"simulate", spec_, "--timeline", "0", "--format", "html"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, Not(HasSubstr("#timeline\"")));
+}
+
 TEST_F(SimulateCommand, WritesATraceOfItsTimeline) {
   const std::string trace = Path("trace.json");
   const CommandResult result = Run({"simulate", spec_, "--stages", "2", "--timeline", "5-9",
