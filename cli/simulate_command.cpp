@@ -34,14 +34,17 @@ struct SimulateOptions {
   bool quiet = false;
 };
 
-/// A number from `least` on.
+constexpr double kMostNumber = 1e15;
+
 CLI::Validator Number(double least, const char* what) {
   const auto problem = [least, what](const std::string& text) {
     double value = 0.0;
     const char* const end = text.data() + text.size();
     const auto [last, error] = std::from_chars(text.data(), end, value);
-    const bool is_number = error == std::errc{} && last == end && value >= least && value <= 1e15;
-    return is_number ? std::string() : fmt::format("'{}' is no {}", text, what);
+    const bool is_number =
+        error == std::errc{} && last == end && value >= least && value <= kMostNumber;
+    return is_number ? std::string()
+                     : fmt::format("'{}' is no {} from {} to {}", text, what, least, kMostNumber);
   };
   return CLI::Validator(problem, "");
 }
@@ -145,18 +148,18 @@ void AddCostOptions(CLI::App& command, SimulationRequest& request) {
                   "Microseconds that one unit takes: of equal costs a block's forward (1000), of "
                   "analytic ones an operation (1e-6). Example: --unit-time 2e-7")
       ->type_name("US")
-      ->check(Number(1e-12, "number of microseconds above 0"));
+      ->check(Number(1e-12, "number of microseconds"));
   command
       .add_option("--bandwidth", request.bandwidth,
                   "Between two stages, in 10^9 bytes a second; without it, transfers take no time. "
                   "Example: --bandwidth 25")
       ->type_name("GB/S")
-      ->check(Number(1e-9, "number of 10^9 bytes a second above 0"));
+      ->check(Number(1e-9, "number of 10^9 bytes a second"));
   command
       .add_option("--latency", request.latency,
                   "Microseconds before a transfer arrives. Example: --latency 10")
       ->type_name("US")
-      ->check(Number(0, "number of microseconds, 0 or more"));
+      ->check(Number(0, "number of microseconds"));
 }
 
 void AddStudyOptions(CLI::App& command, SimulateOptions& options) {

@@ -181,7 +181,7 @@ TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
       {{"--sweep", "stages=2,3", "--trace", "t.json"}, 2, "--trace is of one run"},
       {{"--timeline", "x"}, 2, "'x' is neither a number of subnets nor a range"},
       {{"--timeline", "9-5"}, 2, "'9-5' is neither a number of subnets nor a range"},
-      {{"--bandwidth", "0"}, 2, "--bandwidth"},
+      {{"--bandwidth", "0"}, 2, "'0' is no number of 10^9 bytes a second from 1e-09 to 1e+15"},
       {{"--microbatches", "11"}, 2, "--microbatches 11: of a batch of 10 rows"},
       {{"--sweep", "microbatches=2,9"}, 2, "--microbatches 9: of a batch of 10 rows"},
       {{"--costs", "none.json"}, 3, "none.json: the cost file cannot be read"},
