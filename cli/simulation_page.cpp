@@ -210,20 +210,22 @@ std::string HeadlineHtml(const SimulationStudy& study) {
 std::string StudyHtml(const SimulationStudy& study) {
   std::string contents;
   if (!study.swept.empty()) contents += "<li><a href=\"#sweep\">Sweep</a></li>";
-  contents += "<li><a href=\"#runs\">Runs</a></li><li><a href=\"#timeline\">Stages</a></li>";
-  return FillTemplate(ReportTemplate(),
-                      {{"title", EscapeXml(fmt::format("{}: simulation", study.spec))},
-                       {"style", std::string(ReportStyle())},
-                       {"subject", EscapeXml(study.spec)},
-                       {"name", EscapeXml(study.name)},
-                       {"contents", contents},
-                       {"verdict", HeadlineHtml(study)},
-                       {"body", SweepHtml(study) + SectionHtml("runs", "Runs", RunsTable(study)) +
-                                    TimelinesHtml(study)},
-                       {"version", EscapeXml(ToolVersion())},
-                       {"data", ScriptText(ChartsJson(study))},
-                       {"d3", std::string(D3Script())},
-                       {"script", std::string(ReportScript())}});
+  contents += "<li><a href=\"#runs\">Runs</a></li>";
+  const std::string timelines = TimelinesHtml(study);
+  if (!timelines.empty()) contents += "<li><a href=\"#timeline\">Stages</a></li>";
+  return FillTemplate(
+      ReportTemplate(),
+      {{"title", EscapeXml(fmt::format("{}: simulation", study.spec))},
+       {"style", std::string(ReportStyle())},
+       {"subject", EscapeXml(study.spec)},
+       {"name", EscapeXml(study.name)},
+       {"contents", contents},
+       {"verdict", HeadlineHtml(study)},
+       {"body", SweepHtml(study) + SectionHtml("runs", "Runs", RunsTable(study)) + timelines},
+       {"version", EscapeXml(ToolVersion())},
+       {"data", ScriptText(ChartsJson(study))},
+       {"d3", std::string(D3Script())},
+       {"script", std::string(ReportScript())}});
 }
 
 }  // namespace verbatim

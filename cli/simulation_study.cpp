@@ -114,6 +114,11 @@ Result<SimulationStudy> Study(const SimulationRequest& request,
   Subject subject{.spec = {}, .folder = request.spec.parent_path(), .shape = {}};
   ASSIGN_OR_RETURN(subject.spec, ReadSpec(request.spec));
   if (request.subnets) subject.spec.training.subnets = *request.subnets;
+  if (request.timeline_begin >= subject.spec.training.subnets) {
+    return UsageError(fmt::format("--timeline: it begins at subnet {}, but there are {}",
+                                  request.timeline_begin, subject.spec.training.subnets),
+                      "subnets count from 0; --subnets sets how many there are");
+  }
   ASSIGN_OR_RETURN(subject.shape, ShapeOfData(subject.spec, request.spec, request.data));
   SimulationStudy study{.spec = request.spec.string(),
                         .name = subject.spec.name,

@@ -181,6 +181,7 @@ TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
       {{"--sweep", "stages=2,3", "--trace", "t.json"}, 2, "--trace is of one run"},
       {{"--timeline", "x"}, 2, "'x' is neither a number of subnets nor a range"},
       {{"--timeline", "9-5"}, 2, "'9-5' is neither a number of subnets nor a range"},
+      {{"--timeline", "40-50"}, 2, "it begins at subnet 40, but there are 40"},
       {{"--bandwidth", "0"}, 2, "'0' is no number of 10^9 bytes a second from 1e-09 to 1e+15"},
       {{"--microbatches", "11"}, 2, "--microbatches 11: of a batch of 10 rows"},
       {{"--sweep", "microbatches=2,9"}, 2, "--microbatches 9: of a batch of 10 rows"},
