@@ -43,8 +43,9 @@ CLI::Validator Number(double least, const char* what) {
     const auto [last, error] = std::from_chars(text.data(), end, value);
     const bool is_number =
         error == std::errc{} && last == end && value >= least && value <= kMostNumber;
-    return is_number ? std::string()
-                     : fmt::format("'{}' is no {} from {} to {}", text, what, least, kMostNumber);
+    return is_number
+               ? std::string()
+               : fmt::format("'{}' is no {} from {:g} to {:g}", text, what, least, kMostNumber);
   };
   return CLI::Validator(problem, "");
 }
