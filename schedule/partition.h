@@ -46,7 +46,7 @@ class Partition {
 /// `costs`); of several such, the one whose stages fill up soonest.
 /// "6,6,5": that many positions for stage 0, 1, 2, of every subnet.
 /// kUsage where there are more stages than positions, where a stage would be empty, where the
-/// numbers do not add up, or for another name. `space` and `costs` must outlive it.
+/// numbers do not add up, or for another name. `space` must outlive it; `costs` need not.
 Result<std::unique_ptr<Partition>> MakePartition(const std::string& name, const SearchSpace& space,
                                                  const CostTable& costs, std::int64_t stages);
 
