@@ -12,6 +12,11 @@ find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(xxhash UNKNOWN IMPORTED)
 set_target_properties(xxhash PROPERTIES
   IMPORTED_LOCATION "${XXHASH_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${XXHASH_INCLUDE_DIR}")
+find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
+find_library(SODIUM_LIBRARY sodium REQUIRED)
+add_library(sodium UNKNOWN IMPORTED)
+set_target_properties(sodium PROPERTIES
+  IMPORTED_LOCATION "${SODIUM_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${SODIUM_INCLUDE_DIR}")
 find_file(D3_SCRIPT d3.min.js
   PATHS /usr/share/nodejs/d3/dist /usr/lib/nodejs/d3/dist
   DOC "D3 for HTML reports, one minified file")

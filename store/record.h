@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/hash256.h"
 
 namespace verbatim {
 
@@ -93,6 +94,37 @@ struct ActivationRow {
   std::int32_t position = 0;
   Digest digest;
   bool operator==(const ActivationRow&) const = default;
+};
+
+/// One continuation of a stopped run by `verbatim resume`. What is not here is as in RunInfo.
+struct ResumptionRow {
+  std::int64_t resumption = 1;  ///< 1, 2, …
+  std::string tool_version;
+  std::string command_line;
+  std::string policy;
+  std::string device;
+  std::int64_t stages = 1;
+  std::int64_t in_flight = 1;
+  std::string partition;
+  std::int64_t cut = 0;     ///< the first subnet that was executed: the checkpoint's cut, or 0
+  std::string started_utc;  ///< ISO 8601
+  std::string facts_json;   ///< its environment, where it differs from the run's: {"info.host":"b"}
+  bool operator==(const ResumptionRow&) const = default;
+};
+
+/// One layer in a checkpoint.
+struct CheckpointLayer {
+  std::int64_t version = -1;  ///< seq of the subnet that wrote it; -1: initial weights
+  Hash256 file;               ///< Blake2b of its file, which bears that name
+  bool operator==(const CheckpointLayer&) const = default;
+};
+
+/// All layers as the subnets below `cut` left them, and no later one touched them.
+struct CheckpointRow {
+  std::int64_t cut = 0;
+  std::string created_utc;              ///< ISO 8601
+  std::vector<CheckpointLayer> layers;  ///< by layer id, every layer of the record
+  bool operator==(const CheckpointRow&) const = default;
 };
 
 /// A finished subnet with everything recorded of it.

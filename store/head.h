@@ -1,0 +1,45 @@
+// A head: what a record held at one moment, in a few hundred bytes that are kept elsewhere
+// (docs/format.md, "Heads"). Whoever changes, cuts or replaces the record afterwards cannot make it
+// match a head that they cannot reach, nor one that is signed with a key that they do not have.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash256.h"
+#include "base/status.h"
+#include "store/signing.h"
+
+namespace verbatim {
+
+struct Head {
+  std::int64_t subnets = 0;  ///< 0 … subnets - 1 are under the roots
+  Hash256 content_root;      ///< equal for equal runs
+  Hash256 layout_root;       ///< stages and times
+  Hash256 start;             ///< StartSeal
+  std::int64_t resumptions = 0;
+  Hash256 circumstances;       ///< CircumstancesSeal with so many resumptions
+  std::optional<Hash256> end;  ///< EndSeal, of a run that was closed
+  std::string created_utc;     ///< by the clock of the machine that made it
+  std::optional<Signature> signature;
+
+  bool operator==(const Head&) const = default;
+};
+
+/// The bytes that are signed: everything but the signature.
+std::string EncodeHead(const Head& head);
+/// Puts a signature on it, in place of an older one.
+void SignHead(const SecretKey& key, Head& head);
+/// Whether the head bears a signature by `key` that fits it.
+bool IsSignedBy(const Head& head, const PublicKey& key);
+
+/// One line of JSON with a line feed at its end. A file of heads is such lines, oldest first.
+std::string HeadToJson(const Head& head);
+/// Every head in a text; `source` names it in errors. kBadInput where a line is no head, or of a
+/// version that this program does not read. At least one.
+Result<std::vector<Head>> ParseHeads(std::string_view text, const std::string& source);
+
+}  // namespace verbatim
