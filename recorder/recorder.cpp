@@ -48,6 +48,8 @@ class QueueRecorder final : public Recorder {
   void OnLoss(std::int64_t seq, float loss) override { assembler_.OnLoss(seq, loss); }
   Status OnSubnetFinished(std::int64_t seq) override { return assembler_.OnSubnetFinished(seq); }
 
+  Status AddSubnet(SubnetRow&& subnet) override { return Push(std::move(subnet)); }
+
   Status Close(RunStatus status, const std::string& detail,
                std::span<const EvaluationRow> evaluations) override;
 

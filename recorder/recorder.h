@@ -25,6 +25,9 @@ class Recorder : public Observer {
   static std::unique_ptr<Recorder> Start(std::unique_ptr<RecordWriter> writer,
                                          const RecorderOptions& options = {});
 
+  /// Records a whole subnet, instead of the events of one. Otherwise as OnSubnetFinished.
+  virtual Status AddSubnet(SubnetRow&& subnet) = 0;
+
   /// Waits until all finished subnets are committed, writes evaluations and the end of the run,
   /// closes the file and joins the thread. Call once, from one thread, after training. Returns the
   /// writer's first error. Without it the destructor commits what is queued and leaves the run

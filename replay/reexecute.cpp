@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <map>
 #include <utility>
 
 #include "base/exception_text.h"
 #include "recorder/subnet_assembler.h"
+#include "replay/in_order.h"
 #include "supernet/spec.h"
 #include "trainer/environment.h"
 #include "trainer/evaluation.h"
@@ -19,46 +19,6 @@
 
 namespace verbatim {
 namespace {
-
-/// "cuda:1" was one machine's way to say which GPU; what bears on the bits is the kind.
-std::string DeviceKind(const std::string& device) {
-  return device.substr(0, device.find(':'));
-}
-
-Result<at::Device> DeviceOf(const RunInfo& run) {
-  Result<at::Device> device = ParseDevice(DeviceKind(run.device));
-  if (device) return device;
-  return Failed(fmt::format("the run was made on {}, which this program cannot use here: {}",
-                            run.device, device.error().message),
-                "re-execute it on a machine, and with a build, that has such a device");
-}
-
-/// Hands finished subnets on in ascending seq: with several in flight a later one may finish first.
-class InOrder {
- public:
-  InOrder(const std::vector<std::int64_t>& sequence, ReexecutionSink& sink)
-      : sequence_(sequence), sink_(sink) {}
-
-  /// Whether the sink wants more.
-  bool Add(SubnetRow&& row) {
-    const std::int64_t seq = row.seq;
-    waiting_.emplace(seq, std::move(row));
-    while (goes_on_ && !waiting_.empty() && waiting_.begin()->first == sequence_[next_]) {
-      goes_on_ = sink_.OnSubnet(waiting_.begin()->second);
-      waiting_.erase(waiting_.begin());
-      ++next_;
-    }
-    return goes_on_;
-  }
-  bool goes_on() const { return goes_on_; }
-
- private:
-  const std::vector<std::int64_t>& sequence_;
-  ReexecutionSink& sink_;
-  std::map<std::int64_t, SubnetRow> waiting_;  ///< at most as many as are in flight
-  std::size_t next_ = 0;
-  bool goes_on_ = true;
-};
 
 Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel level,
                                const Experiment& experiment) {
@@ -83,7 +43,7 @@ Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel leve
 Status TrainIntoSink(Experiment& experiment, const ReexecuteOptions& options,
                      TrainingOptions training, ReexecutionSink& sink) {
   std::atomic<bool> stop = false;
-  InOrder in_order(options.subnets, sink);
+  InOrder in_order(options.subnets, [&](SubnetRow&& row) { return sink.OnSubnet(row); });
   const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
   // Subnets are reported finished one at a time.
   SubnetAssembler assembler([&](SubnetRow&& row) -> Status {
@@ -133,7 +93,7 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionS
   // For this thread, which draws the initial weights and evaluates; stages set their own.
   at::set_num_threads(static_cast<int>(options.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
-  ASSIGN_OR_RETURN(const at::Device device, DeviceOf(run));
+  ASSIGN_OR_RETURN(const at::Device device, ParseRecordedDevice(run.device));
   ASSIGN_OR_RETURN(const RecordLevel level,
                    RecordLevelFromString(options.record_level.empty() ? run.record_level
                                                                       : options.record_level));

@@ -60,4 +60,12 @@ Result<at::Device> ParseDevice(const std::string& name) {
 #endif
 }
 
+Result<at::Device> ParseRecordedDevice(const std::string& recorded) {
+  Result<at::Device> device = ParseDevice(recorded.substr(0, recorded.find(':')));
+  if (device) return device;
+  return Failed(fmt::format("the run was made on {}, which this program cannot use here: {}",
+                            recorded, device.error().message),
+                "re-execute it on a machine, and with a build, that has such a device");
+}
+
 }  // namespace verbatim

@@ -41,4 +41,8 @@ std::vector<LayerRow> DescribeLayers(const Experiment& experiment);
 /// "cpu", "cuda", "cuda:1": checks that it exists in this build and on this machine.
 Result<at::Device> ParseDevice(const std::string& name);
 
+/// A device of the kind that a run was made on: "cuda:1" was one machine's way to say which, what
+/// bears on the bits is the kind. kFailed where this machine or this build has none.
+Result<at::Device> ParseRecordedDevice(const std::string& recorded);
+
 }  // namespace verbatim

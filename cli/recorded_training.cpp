@@ -1,0 +1,119 @@
+#include "cli/recorded_training.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/utc_time.h"
+#include "cli/injected_fault.h"
+#include "cli/output.h"
+#include "cli/stop_signals.h"
+#include "cli/training_run.h"
+#include "cli/version.h"
+#include "recorder/recorder.h"
+#include "trainer/environment.h"
+#include "trainer/experiment.h"
+#include "trainer/training.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+Result<Spec> EffectiveSpec(const TrainRequest& request) {
+  ASSIGN_OR_RETURN(Spec spec, ReadSpec(request.spec));
+  if (request.subnets) spec.training.subnets = *request.subnets;
+  if (!request.record_level.empty() && request.record_level != "off") {
+    ASSIGN_OR_RETURN(spec.record_level, RecordLevelFromString(request.record_level));
+  }
+  return spec;
+}
+
+RunInfo DescribeRun(const TrainRequest& request, const Experiment& experiment) {
+  RunInfo run;
+  run.tool_version = ToolVersion();
+  run.spec_json = SpecToJson(experiment.spec);
+  run.spec_folder = FolderOf(request.spec).string();
+  run.command_line = request.command_line;
+  run.policy = request.policy;
+  run.record_level = ToString(experiment.spec.record_level);
+  run.device = experiment.device.str();
+  run.stages = request.layout.stages;
+  run.in_flight = request.layout.in_flight;
+  run.partition = request.layout.partition;
+  run.subnets_planned = experiment.spec.training.subnets;
+  run.dataset_digest = experiment.dataset->digest();
+  run.started_utc = UtcNow();
+  return run;
+}
+
+Result<std::unique_ptr<Recorder>> StartRecorder(const TrainRequest& request,
+                                                const Experiment& experiment,
+                                                const InjectedFault& fault) {
+  if (request.record_level == "off") return nullptr;
+  auto environment = DescribeEnvironment(experiment.device, request.threads_per_stage);
+  fault.AddTo(environment);
+  ASSIGN_OR_RETURN(auto writer,
+                   RecordWriter::Create(request.output, DescribeRun(request, experiment),
+                                        environment, DescribeLayers(experiment), request.force));
+  return Recorder::Start(std::move(writer));
+}
+
+Result<TrainingOptions> OptionsOf(const TrainRequest& request, const Experiment& experiment) {
+  TrainingOptions options;
+  RETURN_IF_ERROR(SetLayout(request.layout, experiment, options));
+  options.threads_per_stage = request.threads_per_stage;
+  options.policy = request.policy;
+  options.record_level = experiment.spec.record_level;
+  options.stop_on_nan = request.stop_on_nan;
+  return options;
+}
+
+std::string DescribeRecord(const TrainRequest& request) {
+  if (request.record_level == "off") return "";
+  const std::string path = request.output.string();
+  return fmt::format("record: {}\nnext: verbatim verify {} --reexecute all\n", path,
+                     ShellPath(path));
+}
+
+}  // namespace
+
+Status TrainAndRecord(const TrainRequest& request) {
+  ConfigureDeterminism();
+  at::set_num_threads(static_cast<int>(request.threads_per_stage));
+  ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(request.device));
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, device));
+  ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(request, experiment));
+  RETURN_IF_ERROR(CheckTraining(experiment, options));
+  ASSIGN_OR_RETURN(InjectedFault fault, InjectedFault::Plan(request, experiment));
+  options.probe = fault.probe();
+  const StopSignals signals;
+  ASSIGN_OR_RETURN(const auto recorder, StartRecorder(request, experiment, fault));
+  options.observer = recorder.get();
+  TrainingSummary summary;
+  const TrainingOutcome outcome =
+      TrainAndEvaluate(experiment, options, signals, request.quiet, summary);
+  if (recorder) {
+    RETURN_IF_ERROR(recorder->Close(outcome.status, outcome.detail, summary.evaluations));
+  }
+  if (outcome.status == RunStatus::kFailed) {
+    return Failed(fmt::format("the run failed after {}: {}",
+                              FormatCount(outcome.subnets, "subnet", "subnets"), outcome.detail),
+                  recorder
+                      ? fmt::format("what finished is in {}: verbatim show {}",
+                                    request.output.string(), ShellPath(request.output.string()))
+                      : "");
+  }
+  RETURN_IF_ERROR(fault.DamageRecord(request.output, outcome.subnets));
+  if (request.quiet) return {};
+  return WriteToStdout(DescribeTraining(options, outcome, summary) + fault.Describe() +
+                       DescribeRecord(request));
+}
+
+std::filesystem::path FolderOf(const std::filesystem::path& spec_file) {
+  return std::filesystem::absolute(spec_file).parent_path().lexically_normal();
+}
+
+}  // namespace verbatim

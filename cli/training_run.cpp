@@ -1,0 +1,123 @@
+#include "cli/training_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <numeric>
+
+#include "base/exception_text.h"
+#include "cli/progress.h"
+#include "supernet/costs.h"
+#include "trainer/evaluation.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string DescribeEvaluations(const std::vector<EvaluationRow>& evaluations) {
+  double sum = 0.0;
+  double lowest = 1.0;
+  double highest = 0.0;
+  for (const EvaluationRow& row : evaluations) {
+    const double accuracy = static_cast<double>(row.correct) / static_cast<double>(row.total);
+    sum += accuracy;
+    lowest = std::min(lowest, accuracy);
+    highest = std::max(highest, accuracy);
+  }
+  return fmt::format(
+      "held-out accuracy of {} random subnets: mean {:.3f}, lowest {:.3f}, "
+      "highest {:.3f}\n",
+      evaluations.size(), sum / static_cast<double>(evaluations.size()), lowest, highest);
+}
+
+/// Evaluates a run that is trained to its end; what goes wrong changes how the run ended. A stop
+/// leaves no evaluations: a record has all of them or none.
+void Evaluate(const Experiment& experiment, const StopSignals& signals, bool quiet,
+              TrainingSummary& summary, TrainingOutcome& outcome) {
+  ProgressBar progress("evaluating", experiment.spec.evaluation.subnets, quiet,
+                       /*no_color=*/false);
+  try {
+    summary.evaluations = EvaluateSubnets(experiment, [&](std::int64_t done) {
+      progress.Update(done);
+      return !signals.requested();
+    });
+  } catch (const std::exception& error) {
+    outcome.status = RunStatus::kFailed;
+    outcome.detail = "the evaluation failed: " + ExceptionText(error);
+  }
+  const auto evaluated = static_cast<std::int64_t>(summary.evaluations.size());
+  if (evaluated == experiment.spec.evaluation.subnets) return;
+  summary.evaluations.clear();
+  if (outcome.status == RunStatus::kFailed) return;
+  outcome.status = RunStatus::kInterrupted;
+  outcome.detail = fmt::format(
+      "stopped on request after {} of {} subnets, before the evaluation "
+      "was done",
+      outcome.subnets, outcome.subnets);
+}
+
+}  // namespace
+
+void TrainingSummary::AddLoss(float loss, std::int64_t planned) {
+  if (last_losses.empty()) first_loss = loss;
+  last_losses.push_back(loss);
+  if (static_cast<std::int64_t>(last_losses.size()) > std::max<std::int64_t>(1, planned / 10)) {
+    last_losses.pop_front();
+  }
+}
+
+Status SetLayout(const LayoutOptions& layout, const Experiment& experiment,
+                 TrainingOptions& options) {
+  options.stages = layout.stages;
+  options.in_flight = layout.in_flight;
+  options.partition = layout.partition;
+  if (!layout.costs) return {};
+  ASSIGN_OR_RETURN(options.costs, ReadCosts(*layout.costs, experiment.space, experiment.spec));
+  return {};
+}
+
+TrainingOutcome TrainAndEvaluate(Experiment& experiment, TrainingOptions options,
+                                 const StopSignals& signals, bool quiet, TrainingSummary& summary) {
+  const std::int64_t planned = experiment.spec.training.subnets;
+  ProgressBar progress("training", planned, quiet, /*no_color=*/false);
+  options.stop = &signals.requested();
+  options.on_progress = [&](std::int64_t finished, float loss) {
+    progress.Update(finished);
+    summary.AddLoss(loss, planned);
+  };
+  const Clock::time_point start = Clock::now();
+  const Result<TrainingOutcome> trained = Train(experiment, options);
+  if (!trained) return {RunStatus::kFailed, trained.error().message, 0};
+  summary.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  progress.Finish();
+  TrainingOutcome outcome = *trained;
+  if (outcome.status == RunStatus::kComplete) {
+    Evaluate(experiment, signals, quiet, summary, outcome);
+  }
+  return outcome;
+}
+
+std::string DescribeTraining(const TrainingOptions& options, const TrainingOutcome& outcome,
+                             const TrainingSummary& summary) {
+  std::string text =
+      fmt::format("trained {} in {:.1f} s ({:.1f} subnets/s) on {}, {} schedule\n",
+                  FormatCount(outcome.subnets, "subnet", "subnets"), summary.seconds,
+                  static_cast<double>(outcome.subnets) / std::max(summary.seconds, 1e-9),
+                  FormatCount(options.stages, "stage", "stages"), options.policy);
+  if (!summary.last_losses.empty()) {
+    const float sum = std::accumulate(summary.last_losses.begin(), summary.last_losses.end(), 0.0f);
+    const auto count = static_cast<std::int64_t>(summary.last_losses.size());
+    text += fmt::format("loss: {} at the first subnet, {} over the last {}\n",
+                        FormatNumber(summary.first_loss, 5),
+                        FormatNumber(sum / static_cast<float>(count), 5), count);
+  }
+  if (!summary.evaluations.empty()) text += DescribeEvaluations(summary.evaluations);
+  if (outcome.status == RunStatus::kInterrupted) text += outcome.detail + "\n";
+  return text;
+}
+
+}  // namespace verbatim
