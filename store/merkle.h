@@ -48,7 +48,7 @@ using MerkleSource = std::function<Result<Hash256>(int level, std::int64_t index
 Result<Hash256> MerkleRoot(std::int64_t size, const MerkleSource& source);
 
 /// The lowest leaf in which two trees of `size` leaves differ, found in O(log size) subtrees of
-/// each; nothing where they are equal.
+/// each; nothing where they are equal. kBadInput where a subtree differs but neither half does.
 Result<std::optional<std::int64_t>> FirstDifference(std::int64_t size, const MerkleSource& left,
                                                     const MerkleSource& right);
 
@@ -56,7 +56,8 @@ Result<std::optional<std::int64_t>> FirstDifference(std::int64_t size, const Mer
 /// that 0 <= index < size.
 Result<std::vector<Hash256>> InclusionProof(std::int64_t index, std::int64_t size,
                                             const MerkleSource& source);
-/// Whether the proof does show it (2.1.3.2). False for anything that makes no sense.
+/// Whether the proof does show it (2.1.3.2). False for anything that makes no sense. Size and root
+/// must be of one head: a root alone does not tell its size.
 bool VerifyInclusion(const Hash256& leaf, std::int64_t index, std::int64_t size,
                      const std::vector<Hash256>& proof, const Hash256& root);
 
