@@ -1,4 +1,5 @@
-// Ed25519 signatures (RFC 8032) by libsodium, and the files that hold keys (docs/format.md, "Keys").
+// Ed25519 signatures (RFC 8032) by libsodium, and the files that hold keys (docs/format.md,
+// "Keys").
 #pragma once
 
 #include <array>
@@ -37,12 +38,14 @@ PublicKey PublicKeyOf(const SecretKey& key);
 Signature Sign(const SecretKey& key, std::string_view message);
 bool Verify(const Signature& signature, std::string_view message);
 
-/// Files of one line of text each. The secret one is for its owner's eyes only (mode 0600).
-/// kUsage where the file exists already, kFailed where it cannot be written.
+/// Files of one line of text each. The secret one is for its owner's eyes only (mode 0600). Safe on
+/// disk once OK is returned. kUsage where the file exists already, kFailed where it cannot be
+/// written; then no part of it is left.
 Status WriteSecretKey(const SecretKey& key, const std::filesystem::path& path);
 Status WritePublicKey(const PublicKey& key, const std::filesystem::path& path);
 /// kBadInput where the file is missing, or holds something else; a secret key where a public one is
-/// asked for is named as such, and the other way round.
+/// asked for is named as such, and the other way round. A secret key that its group or others may
+/// read or write is refused too.
 Result<SecretKey> ReadSecretKey(const std::filesystem::path& path);
 Result<PublicKey> ReadPublicKey(const std::filesystem::path& path);
 
