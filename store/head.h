@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,8 +39,15 @@ bool IsSignedBy(const Head& head, const PublicKey& key);
 
 /// One line of JSON with a line feed at its end. A file of heads is such lines, oldest first.
 std::string HeadToJson(const Head& head);
-/// Every head in a text; `source` names it in errors. kBadInput where a line is no head, or of a
-/// version that this program does not read. At least one.
+/// Every head in a text; `source` names it in errors. kBadInput where a line is no head, is cut
+/// short, or of a version that this program does not read. At least one.
 Result<std::vector<Head>> ParseHeads(std::string_view text, const std::string& source);
+/// Likewise of a file; also kBadInput where it cannot be read.
+Result<std::vector<Head>> ReadHeads(const std::filesystem::path& path);
+
+/// Adds a line to a file of heads, which is made where there is none. Safe on disk once OK is
+/// returned. The end of a line that was cut short, by a machine that stopped, makes way for it.
+/// kFailed where it cannot be written: then the file is as it was, if the disk allows.
+Status AppendHead(const std::filesystem::path& path, const Head& head);
 
 }  // namespace verbatim

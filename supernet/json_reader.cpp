@@ -18,7 +18,7 @@ bool IsOneOf(char c, std::string_view set) {
 /// long it is, so that each token is passed over here a second time.
 class Cursor {
  public:
-  explicit Cursor(std::string_view text) : text_(text) {
+  Cursor(std::string_view text, int first_line) : text_(text), position_{first_line, 1} {
     if (text_.substr(0, 3) == "\xEF\xBB\xBF") offset_ = marked_ = 3;
   }
 
@@ -74,7 +74,8 @@ std::string WhatIsWrong(const std::string& message) {
 
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  TreeBuilder(std::string_view text, const std::string& source) : cursor_(text), source_(source) {}
+  TreeBuilder(std::string_view text, const std::string& source, int first_line)
+      : cursor_(text, first_line), source_(source) {}
 
   Result<JsonNode> Take() {
     if (error_) return tl::unexpected(*std::move(error_));
@@ -212,8 +213,8 @@ const JsonNode* JsonNode::Find(std::string_view name) const {
   return kind == JsonKind::kObject && found != children.end() ? &*found : nullptr;
 }
 
-Result<JsonNode> ParseJson(std::string_view text, const std::string& source) {
-  TreeBuilder builder(text, source);
+Result<JsonNode> ParseJson(std::string_view text, const std::string& source, int first_line) {
+  TreeBuilder builder(text, source, first_line);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.Take();
 }

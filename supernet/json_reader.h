@@ -41,7 +41,8 @@ struct JsonNode {
 };
 
 /// Reads one JSON value (RFC 8259, UTF-8). BadInput "source:line:column: …" where the text is
-/// malformed, repeats a key within an object, holds a number beyond float64 or nests too deeply.
-Result<JsonNode> ParseJson(std::string_view text, const std::string& source);
+/// malformed, repeats a key within an object, holds a number beyond float64 or nests too deeply. In
+/// the source the text begins at the beginning of `first_line`.
+Result<JsonNode> ParseJson(std::string_view text, const std::string& source, int first_line = 1);
 
 }  // namespace verbatim

@@ -98,6 +98,13 @@ std::string Example() {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+TEST(JsonReader, CountsLinesFromWhereTheTextBegins) {
+  EXPECT_EQ(ParseJson("\n7", "x", 5)->position.line, 6);
+  const auto root = ParseJson("{\"a\" 1}", "x", 5);
+  ASSERT_FALSE(root);
+  EXPECT_THAT(root.error().message, StartsWith("x:5:6: "));
+}
+
 TEST(JsonReader, RefusesTheExampleCutAnywhere) {
   const std::string text = Example();
   const std::size_t end = text.rfind('}');
