@@ -147,6 +147,12 @@ Hash256 Blake2b(std::string_view bytes) {
   return Blake2bState().Add(bytes.data(), bytes.size()).Finish();
 }
 
+Hash256 Blake2bOfPieces(std::span<const std::string_view> pieces) {
+  Blake2bState state;
+  for (const std::string_view piece : pieces) state.Add(piece.data(), piece.size());
+  return state.Finish();
+}
+
 Hash256 LeafHash(std::string_view content) {
   return Blake2bState().Add(&kLeaf, 1).Add(content.data(), content.size()).Finish();
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,8 @@ namespace verbatim {
 
 /// BLAKE2b-256 of some bytes.
 Hash256 Blake2b(std::string_view bytes);
+/// Of some pieces one after another.
+Hash256 Blake2bOfPieces(std::span<const std::string_view> pieces);
 /// Of the byte 0, then the leaf's content.
 Hash256 LeafHash(std::string_view content);
 /// Of the byte 1, then both children.
