@@ -138,7 +138,7 @@ class Laboratory {
     if (plan.kind == FaultKind::kRewrittenRow) {
       OrDie(RewriteAccessRow(record_, *plan.place.seq, *plan.place.layer));
     } else if (plan.kind == FaultKind::kDeletedRow) {
-      OrDie(DeleteSubnetRows(record_, *plan.place.seq));
+      OrDie(DeleteSubnetRow(record_, *plan.place.seq));
     } else {
       OrDie(TruncateFile(record_));
     }

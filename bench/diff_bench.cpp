@@ -112,7 +112,8 @@ class SyntheticRun {
       version_[layer] = seq;
       row.accesses.push_back(access);
     }
-    row.content_digest = SubnetContentDigest(row);
+    row.content_leaf = ContentLeaf(row);
+    row.layout_leaf = LayoutLeaf(row);
     return row;
   }
   const Layer& LayerAt(int position, const SubnetRow& row) const {

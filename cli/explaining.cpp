@@ -50,7 +50,7 @@ Result<ExplainSide> RecordedSide(const RecordReader& reader, std::int64_t seq,
   ASSIGN_OR_RETURN(side.options.subnets, SubnetsFor(reader, side.run, seq));
   ASSIGN_OR_RETURN(const auto subnet, reader.Subnet(seq, ReadOptions{}));
   if (!subnet) return BadInput(fmt::format("the record has no subnet {}", seq));
-  side.recorded_content = subnet->content_digest;
+  side.recorded_content = subnet->content_leaf;
   return side;
 }
 

@@ -29,7 +29,7 @@ Status InjectedFault::DamageRecord(const std::filesystem::path& path, std::int64
   if (plan_->kind == FaultKind::kRewrittenRow) {
     RETURN_IF_ERROR(RewriteAccessRow(path, *place.seq, *place.layer));
   } else if (plan_->kind == FaultKind::kDeletedRow) {
-    RETURN_IF_ERROR(DeleteSubnetRows(path, *place.seq));
+    RETURN_IF_ERROR(DeleteSubnetRow(path, *place.seq));
   } else {
     RETURN_IF_ERROR(TruncateFile(path));
   }

@@ -45,7 +45,7 @@ struct RunSummary {
   std::int64_t accesses = 0;
   Losses losses;
   Accuracies accuracies;
-  Digest content;
+  Hash256 content;
 };
 
 Result<Losses> ReadLosses(const RecordReader& reader, std::int64_t subnets) {

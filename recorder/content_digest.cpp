@@ -1,44 +1,12 @@
 #include "recorder/content_digest.h"
 
-#include <xxhash.h>
-
-#include <cstring>
-#include <memory>
-
-#include "base/check.h"
 #include "base/encoding.h"
-#include "recorder/digest.h"
+#include "store/merkle.h"
 
 namespace verbatim {
 namespace {
 
-constexpr std::string_view kLabel = "verbatim.content.1";
-
-// DigestBytes of a message that comes in pieces.
-class StreamingDigest {
- public:
-  StreamingDigest() : state_(XXH3_createState()) {
-    VERBATIM_CHECK(state_ != nullptr);
-    XXH3_128bits_reset(state_.get());
-  }
-
-  void Add(const void* data, std::size_t size) { XXH3_128bits_update(state_.get(), data, size); }
-
-  Digest Finish() const {
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_.get()));
-    Digest digest;
-    static_assert(sizeof canonical.digest == sizeof digest.bytes);
-    std::memcpy(digest.bytes.data(), canonical.digest, sizeof canonical.digest);
-    return digest;
-  }
-
- private:
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  std::unique_ptr<XXH3_state_t, Free> state_;
-};
+constexpr std::string_view kLabel = "verbatim.content.2";
 
 void AddDigest(Encoder& out, const Digest& digest) {
   out.Bytes(digest.bytes.data(), digest.bytes.size());
@@ -64,9 +32,8 @@ void AddAccess(Encoder& out, const AccessRow& access) {
   }
 }
 
-std::string EncodeHead(const std::vector<LayerRow>& layers,
-                       const std::vector<EvaluationRow>& evaluations) {
-  Encoder out;
+void AddHead(Encoder& out, const std::vector<LayerRow>& layers,
+             const std::vector<EvaluationRow>& evaluations) {
   out.String(kLabel);
   out.U32(static_cast<std::uint32_t>(layers.size()));
   for (const LayerRow& layer : layers) {
@@ -79,7 +46,6 @@ std::string EncodeHead(const std::vector<LayerRow>& layers,
     AddNumbers(out, evaluation.choices);
     out.I64(evaluation.correct).I64(evaluation.total);
   }
-  return out.bytes();
 }
 
 }  // namespace
@@ -105,25 +71,48 @@ std::string EncodeSubnetContent(const SubnetRow& subnet) {
   return out.bytes();
 }
 
-Digest SubnetContentDigest(const SubnetRow& subnet) {
-  const std::string content = EncodeSubnetContent(subnet);
-  return DigestBytes(content.data(), content.size());
+std::string EncodeSubnetLayout(const SubnetRow& subnet) {
+  Encoder out;
+  constexpr std::size_t kTaskBytes = 4 + 4 + 1 + 8 + 8;
+  out.Reserve(16 + 4 * subnet.accesses.size() + kTaskBytes * subnet.activities.size());
+  out.I64(subnet.seq);
+  out.U32(static_cast<std::uint32_t>(subnet.accesses.size()));
+  for (const AccessRow& access : subnet.accesses) {
+    out.U32(static_cast<std::uint32_t>(access.stage));
+  }
+  out.U32(static_cast<std::uint32_t>(subnet.activities.size()));
+  for (const ActivityRow& task : subnet.activities) {
+    out.U32(static_cast<std::uint32_t>(task.stage));
+    out.U32(static_cast<std::uint32_t>(task.microbatch));
+    out.U8(static_cast<std::uint8_t>(task.phase)).I64(task.begin_ns).I64(task.end_ns);
+  }
+  return out.bytes();
 }
 
-Result<Digest> ContentDigest(const RecordReader& reader) {
+Hash256 ContentLeaf(const SubnetRow& subnet) {
+  return LeafHash(EncodeSubnetContent(subnet));
+}
+
+Hash256 LayoutLeaf(const SubnetRow& subnet) {
+  return LeafHash(EncodeSubnetLayout(subnet));
+}
+
+Result<Hash256> ContentDigest(const RecordReader& reader) {
   ASSIGN_OR_RETURN(const std::vector<LayerRow> layers, reader.Layers());
   ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, reader.Evaluations());
-  StreamingDigest message;
-  const std::string head = EncodeHead(layers, evaluations);
-  message.Add(head.data(), head.size());
+  MerkleFrontier tree;
   ReadOptions options;
   options.activations = true;
   RETURN_IF_ERROR(reader.ForEachSubnet(options, [&](const SubnetRow& subnet) {
-    const Digest digest = SubnetContentDigest(subnet);
-    message.Add(digest.bytes.data(), digest.bytes.size());
+    tree.Add(ContentLeaf(subnet));
     return true;
   }));
-  return message.Finish();
+  Encoder out;
+  AddHead(out, layers, evaluations);
+  out.U64(static_cast<std::uint64_t>(tree.size()));
+  const Hash256 root = tree.Root();
+  out.Bytes(root.bytes.data(), root.bytes.size());
+  return Blake2b(out.bytes());
 }
 
 }  // namespace verbatim

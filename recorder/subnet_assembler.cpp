@@ -79,7 +79,8 @@ Status SubnetAssembler::OnSubnetFinished(std::int64_t seq) {
   SortByKey(subnet.accesses);
   SortByKey(subnet.activations);
   SortByKey(subnet.activities);
-  subnet.content_digest = SubnetContentDigest(subnet);
+  subnet.content_leaf = ContentLeaf(subnet);
+  subnet.layout_leaf = LayoutLeaf(subnet);
   return sink_(std::move(subnet));
 }
 

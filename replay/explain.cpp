@@ -20,12 +20,12 @@ class ContentSink : public ReexecutionSink {
   void OnDataset(const Digest&) override {}
   void OnLayers(const std::vector<LayerRow>&) override {}
   bool OnSubnet(const SubnetRow& subnet) override {
-    if (subnet.seq == seq_) content = SubnetContentDigest(subnet);
+    if (subnet.seq == seq_) content = ContentLeaf(subnet);
     return subnet.seq < seq_;
   }
   void OnEvaluations(const std::vector<EvaluationRow>&) override {}
 
-  Digest content;
+  Hash256 content;
 
  private:
   std::int64_t seq_;

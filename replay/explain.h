@@ -17,7 +17,7 @@ struct ExplainSide {
   /// How to run it, and which subnets: the causal cone of the subnet at fault.
   ReexecuteOptions options;
   /// Content of the subnet in the side's record.
-  Digest recorded_content;
+  Hash256 recorded_content;
 };
 
 /// `seq` is in both sides' options.subnets. Errors are Reexecute's.

@@ -77,13 +77,15 @@ bool IsForWantOfFiles(int code) {
 
 Status CheckTables(SQLite::Database& database, const fs::path& path) {
   SQLite::Statement count(database,
-                          "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?");
-  for (const std::string_view table : kTables) {
+                          "SELECT count(*) FROM sqlite_master WHERE type = ? AND name = ?");
+  for (const SchemaObject& object : RecordSchema()) {
+    if (object.type != "table") continue;
     count.reset();
-    count.bind(1, std::string(table));
+    count.bind(1, object.type);
+    count.bind(2, object.name);
     count.executeStep();
     if (count.getColumn(0).getInt() == 1) continue;
-    return BadInput(fmt::format("{} is damaged: it has no table {}", path.string(), table),
+    return BadInput(fmt::format("{} is damaged: it has no table {}", path.string(), object.name),
                     "restore it from a copy");
   }
   return {};

@@ -183,6 +183,18 @@ Hash256 MerkleFrontier::Root() const {
   return root;
 }
 
+Result<MerkleFrontier> FrontierOf(std::int64_t size, const MerkleSource& source) {
+  VERBATIM_CHECK(size >= 0, "a tree of {} leaves", size);
+  MerkleFrontier frontier;
+  while (frontier.size_ < size) {
+    const int level = LargestLevel(size - frontier.size_);
+    ASSIGN_OR_RETURN(const Hash256 hash, source(level, frontier.size_ >> level));
+    frontier.complete_.push_back(hash);
+    frontier.size_ += std::int64_t{1} << level;
+  }
+  return frontier;
+}
+
 Result<Hash256> MerkleRoot(std::int64_t size, const MerkleSource& source) {
   VERBATIM_CHECK(size >= 0, "a tree of {} leaves", size);
   if (size == 0) return Blake2b({});

@@ -27,6 +27,9 @@ Hash256 LeafHash(std::string_view content);
 /// Of the byte 1, then both children.
 Hash256 NodeHash(const Hash256& left, const Hash256& right);
 
+/// Gives the hash of a complete subtree.
+using MerkleSource = std::function<Result<Hash256>(int level, std::int64_t index)>;
+
 /// A tree that grows by a leaf at a time, in memory for its complete subtrees only: one hash per
 /// level. Not thread-safe.
 class MerkleFrontier {
@@ -40,12 +43,15 @@ class MerkleFrontier {
   Hash256 Root() const;
 
  private:
+  friend Result<MerkleFrontier> FrontierOf(std::int64_t size, const MerkleSource& source);
+
+
   std::int64_t size_ = 0;
   std::vector<Hash256> complete_;  ///< from the largest to the smallest
 };
 
-/// Gives the hash of a complete subtree.
-using MerkleSource = std::function<Result<Hash256>(int level, std::int64_t index)>;
+/// The frontier that the first `size` leaves leave: O(log size) subtrees are asked for.
+Result<MerkleFrontier> FrontierOf(std::int64_t size, const MerkleSource& source);
 
 /// Root of the tree of the first `size` leaves: O(log size) subtrees are asked for.
 Result<Hash256> MerkleRoot(std::int64_t size, const MerkleSource& source);

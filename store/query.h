@@ -30,6 +30,8 @@ class Query {
     Require(code, SQLITE_DONE);
     return false;
   }
+  /// Ends the query, so that it can be bound and stepped anew.
+  void Reset() { sqlite3_reset(statement_); }
   /// For column calls on the current row.
   sqlite3_stmt* statement() const { return statement_; }
 

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "store/connection.h"
 #include "store/format.h"
+#include "store/packed_rows.h"
 #include "store/row_reader.h"
+#include "store/schema_check.h"
 #include "store/sqlite_boundary.h"
 #include "store/subnet_cursor.h"
+#include "store/tree.h"
 
 namespace verbatim {
 namespace {
@@ -18,7 +23,6 @@ namespace fs = std::filesystem;
 using DatabasePointer = std::unique_ptr<SQLite::Database>;
 
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kProblemsMax = 100;
 
 // ---- One row each
 
@@ -53,7 +57,7 @@ EnvironmentRow ReadEnvironment(RowReader& row) {
 
 LayerRow ReadLayer(RowReader& row) {
   LayerRow layer;
-  layer.layer = static_cast<std::int32_t>(row.Int(0, kAccessKeyLayers - 1));
+  layer.layer = static_cast<std::int32_t>(row.Int(0, kLayersMax - 1));
   layer.name = row.Text();
   layer.position = row.Index();
   layer.candidate = row.Index();
@@ -72,6 +76,37 @@ EvaluationRow ReadEvaluation(RowReader& row) {
   return evaluation;
 }
 
+ResumptionRow ReadResumption(RowReader& row) {
+  ResumptionRow resumption;
+  resumption.resumption = row.Int(1, kInt64Max);
+  resumption.tool_version = row.Text();
+  resumption.command_line = row.Text();
+  resumption.policy = row.Text();
+  resumption.device = row.Text();
+  resumption.stages = row.Int(1, kInt64Max);
+  resumption.in_flight = row.Int(1, kInt64Max);
+  resumption.partition = row.Text();
+  resumption.cut = row.Int(0, kSeqMax);
+  resumption.started_utc = row.Text();
+  resumption.facts_json = row.Text();
+  return resumption;
+}
+
+CheckpointRow ReadCheckpoint(RowReader& row) {
+  CheckpointRow checkpoint;
+  checkpoint.cut = row.Int(0, kSeqMax);
+  checkpoint.created_utc = row.Text();
+  row.Require(UnpackManifest(row.Blob(), checkpoint.layers));
+  return checkpoint;
+}
+
+SealRow ReadSeal(RowReader& row) {
+  SealRow seal;
+  seal.part = row.Text();
+  seal.seal = row.Blob32();
+  return seal;
+}
+
 // ---- The reader
 
 class SqliteReader final : public RecordReader {
@@ -83,7 +118,7 @@ class SqliteReader final : public RecordReader {
   Result<std::vector<EnvironmentRow>> Environment() const override;
   Result<std::vector<LayerRow>> Layers() const override;
   Result<std::int64_t> SubnetCount() const override { return Count("subnets"); }
-  Result<std::int64_t> AccessCount() const override { return Count("accesses"); }
+  Result<std::int64_t> AccessCount() const override;
   Result<std::unique_ptr<SubnetCursor>> Subnets(const ReadOptions& options) const override {
     return OpenSubnets(path_, database_, kEverySeq, options);
   }
@@ -91,6 +126,17 @@ class SqliteReader final : public RecordReader {
                                           const ReadOptions& options) const override;
   Result<std::vector<LineageRow>> Lineage(std::int32_t layer) const override;
   Result<std::vector<EvaluationRow>> Evaluations() const override;
+  Result<std::vector<ResumptionRow>> Resumptions() const override;
+  Result<std::vector<CheckpointRow>> Checkpoints() const override;
+  Result<std::vector<SealRow>> Seals() const override;
+  Result<std::optional<Hash256>> StoredCheckpointSeal(std::int64_t cut) const override;
+  Result<std::int64_t> TreeSize() const override;
+  Result<std::optional<TreeNode>> StoredNode(int level, std::int64_t index) const override;
+  Result<std::int64_t> StoredNodeCount() const override { return Count("tree"); }
+  Result<std::optional<TreeNode>> Leaves(std::int64_t seq) const override;
+  Result<std::map<std::int64_t, TreeNode>> LeavesFrom(std::int64_t first) const override;
+  Result<Head> HeadNow() const override;
+  Result<std::vector<std::string>> SchemaProblems() const override;
   Result<std::vector<std::string>> IntegrityProblems() const override;
 
  private:
@@ -102,10 +148,15 @@ class SqliteReader final : public RecordReader {
   template <typename Row>
   Result<std::vector<Row>> ReadAll(const char* table, const char* sql,
                                    Row (*read)(RowReader&)) const;
+  Result<std::optional<TreeNode>> NodeByKey(std::optional<Query>& select, const char* table,
+                                            const char* sql, std::int64_t key) const;
   void AddIntegrityProblems(std::vector<std::string>& problems) const;
 
   fs::path path_;
   DatabasePointer database_;
+  // Asked again and again; prepared when asked first.
+  mutable std::optional<Query> select_node_;
+  mutable std::optional<Query> select_leaves_;
 };
 
 Result<std::int64_t> SqliteReader::Count(const char* table) const {
@@ -170,25 +221,150 @@ Result<std::optional<SubnetRow>> SqliteReader::Subnet(std::int64_t seq,
   return subnet;
 }
 
+Result<std::int64_t> SqliteReader::AccessCount() const {
+  return AtBoundary([&]() -> Result<std::int64_t> {
+    std::int64_t count = 0;
+    Query select(*database_, "SELECT seq, accesses FROM subnets");
+    while (select.Step()) {
+      RowReader row(select, "subnets", 1);
+      row.Int(0, kSeqMax);
+      const auto accesses = CountPackedAccesses(row.Blob());
+      if (!accesses) row.Require("holds no list of accesses");
+      if (row.problem()) return Damaged(path_, *row.problem());
+      count += *accesses;
+    }
+    return count;
+  });
+}
+
 Result<std::vector<LineageRow>> SqliteReader::Lineage(std::int32_t layer) const {
   return AtBoundary([&]() -> Result<std::vector<LineageRow>> {
     std::vector<LineageRow> lineage;
-    // One seek per subnet: no index by layer, which would add a fifth to every record.
-    Query select(*database_,
-                 "SELECT access, read_seq, base_seq, stage, weights, optimizer_state,"
-                 " gradients FROM subnets CROSS JOIN accesses ON access = subnets.seq << 20 | ?"
-                 " ORDER BY subnets.seq");
-    select.Bind(1, layer);
-    while (layer >= 0 && layer < kAccessKeyLayers && select.Step()) {
-      RowReader reader(select, kAccessTable, RowReader::kAccessKey);
-      LineageRow row;
-      const std::int64_t key = reader.Int(0, kInt64Max);
-      row.seq = key >> kAccessLayerBits;
-      ReadAccess(reader, key, row.access);
-      if (reader.problem()) return Damaged(path_, *reader.problem());
-      lineage.push_back(row);
+    std::vector<AccessRow> accesses;
+    Query select(*database_, "SELECT seq, accesses FROM subnets ORDER BY seq");
+    while (select.Step()) {
+      RowReader row(select, "subnets", 1);
+      const std::int64_t seq = row.Int(0, kSeqMax);
+      row.Require(UnpackAccesses(seq, row.Blob(), accesses));
+      if (row.problem()) return Damaged(path_, *row.problem());
+      const auto found = std::lower_bound(
+          accesses.begin(), accesses.end(), layer,
+          [](const AccessRow& access, std::int32_t wanted) { return access.layer < wanted; });
+      if (found != accesses.end() && found->layer == layer) lineage.push_back({seq, *found});
     }
     return lineage;
+  });
+}
+
+Result<std::vector<ResumptionRow>> SqliteReader::Resumptions() const {
+  return ReadAll("resumptions",
+                 "SELECT resumption, tool_version, command_line, policy, device, stages, in_flight,"
+                 " partition, cut, started_utc, facts_json FROM resumptions ORDER BY resumption",
+                 ReadResumption);
+}
+
+Result<std::vector<CheckpointRow>> SqliteReader::Checkpoints() const {
+  return ReadAll("checkpoints", "SELECT cut, created_utc, manifest FROM checkpoints ORDER BY cut",
+                 ReadCheckpoint);
+}
+
+Result<std::vector<SealRow>> SqliteReader::Seals() const {
+  return ReadAll("seals", "SELECT part, seal FROM seals ORDER BY part", ReadSeal);
+}
+
+Result<std::optional<Hash256>> SqliteReader::StoredCheckpointSeal(std::int64_t cut) const {
+  return AtBoundary([&]() -> Result<std::optional<Hash256>> {
+    Query select(*database_, "SELECT cut, seal FROM checkpoints WHERE cut = ?");
+    select.Bind(1, cut);
+    if (!select.Step()) return std::nullopt;
+    RowReader row(select, "checkpoints", 1);
+    row.Int(0, kSeqMax);
+    const Hash256 seal = row.Blob32();
+    if (row.problem()) return Damaged(path_, *row.problem());
+    return seal;
+  });
+}
+
+// ---- The trees
+
+Result<std::optional<TreeNode>> SqliteReader::NodeByKey(std::optional<Query>& select,
+                                                        const char* table, const char* sql,
+                                                        std::int64_t key) const {
+  return AtBoundary([&]() -> Result<std::optional<TreeNode>> {
+    if (!select) select.emplace(*database_, sql);
+    select->Reset();
+    select->Bind(1, key);
+    std::optional<TreeNode> node;
+    std::optional<std::string> problem;
+    if (select->Step()) {
+      RowReader row(*select, table, 1);
+      row.Int(key, key);
+      node.emplace();
+      node->content = row.Blob32();
+      node->layout = row.Blob32();
+      problem = row.problem();
+    }
+    select->Reset();
+    if (problem) return Damaged(path_, *problem);
+    return node;
+  });
+}
+
+Result<std::optional<TreeNode>> SqliteReader::StoredNode(int level, std::int64_t index) const {
+  return NodeByKey(select_node_, "tree", "SELECT node, content, layout FROM tree WHERE node = ?",
+                   NodeKey(level, index));
+}
+
+Result<std::optional<TreeNode>> SqliteReader::Leaves(std::int64_t seq) const {
+  return NodeByKey(select_leaves_, "subnets",
+                   "SELECT seq, content_leaf, layout_leaf FROM subnets WHERE seq = ?", seq);
+}
+
+Result<std::map<std::int64_t, TreeNode>> SqliteReader::LeavesFrom(std::int64_t first) const {
+  return AtBoundary([&]() -> Result<std::map<std::int64_t, TreeNode>> {
+    std::map<std::int64_t, TreeNode> leaves;
+    Query select(*database_,
+                 "SELECT seq, content_leaf, layout_leaf FROM subnets WHERE seq >= ? ORDER BY seq");
+    select.Bind(1, first);
+    while (select.Step()) {
+      RowReader row(select, "subnets", 1);
+      TreeNode& node = leaves[row.Int(0, kSeqMax)];
+      node.content = row.Blob32();
+      node.layout = row.Blob32();
+      if (row.problem()) return Damaged(path_, *row.problem());
+    }
+    return leaves;
+  });
+}
+
+Result<std::int64_t> SqliteReader::TreeSize() const {
+  return AtBoundary([&]() -> Result<std::int64_t> {
+    Query last(*database_, "SELECT coalesce(max(node), ?1 - 1) - ?1 FROM tree WHERE node < ?2");
+    last.Bind(1, NodeKey(kLowestStoredLevel, 0));
+    last.Bind(2, NodeKey(kLowestStoredLevel + 1, 0));
+    last.Step();
+    RowReader row(last, "tree", 0);
+    std::int64_t size = (row.Int(-1, kSeqMax >> kLowestStoredLevel) + 1) << kLowestStoredLevel;
+    if (row.problem()) return Damaged(path_, *row.problem());
+    Query rows(*database_, "SELECT seq FROM subnets WHERE seq >= ? ORDER BY seq");
+    rows.Bind(1, size);
+    while (rows.Step() && sqlite3_column_int64(rows.statement(), 0) == size) ++size;
+    return size;
+  });
+}
+
+Result<Head> SqliteReader::HeadNow() const {
+  return AtBoundary([&]() -> Result<Head> {
+    const Transaction snapshot(*database_, "BEGIN");
+    return RecordReader::HeadNow();
+  });
+}
+
+// ---- What is wrong with it as a file
+
+Result<std::vector<std::string>> SqliteReader::SchemaProblems() const {
+  return AtBoundary([&]() -> Result<std::vector<std::string>> {
+    return verbatim::SchemaProblems(*database_);
   });
 }
 
@@ -212,13 +388,6 @@ void SqliteReader::AddIntegrityProblems(std::vector<std::string>& problems) cons
   while (check.executeStep()) {
     const std::string line = check.getColumn(0).getString();
     if (line != "ok") problems.push_back(line);
-  }
-  SQLite::Statement references(*database_,
-                               "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check");
-  while (problems.size() < kProblemsMax && references.executeStep()) {
-    problems.push_back(fmt::format(
-        "table {}, rowid {}: its row in table {} is missing", references.getColumn(0).getString(),
-        references.getColumn(1).getString(), references.getColumn(2).getString()));
   }
 }
 

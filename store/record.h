@@ -68,10 +68,11 @@ struct AccessRow {
   /// Observed version that this subnet's own update was applied to. Equal to read_seq in every
   /// causal run where the layer has no delay.
   std::int64_t base_seq = -1;
-  std::int32_t stage = 0;                 ///< not content: where it ran
+  std::int32_t stage = 0;                 ///< not content: where it ran, at most kStageMax
   std::optional<Digest> weights;          ///< parameters and buffers after the update
   std::optional<Digest> optimizer_state;  ///< after the update
   std::optional<Digest> gradients;        ///< level `full`
+  bool operator==(const AccessRow&) const = default;
 };
 
 enum class Phase : std::uint8_t { kForward = 0, kBackward = 1, kUpdate = 2 };
@@ -86,6 +87,7 @@ struct ActivityRow {
   Phase phase = Phase::kForward;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  bool operator==(const ActivityRow&) const = default;
 };
 
 /// Level `full`: digest of one position's forward output for one micro-batch.
@@ -127,6 +129,21 @@ struct CheckpointRow {
   bool operator==(const CheckpointRow&) const = default;
 };
 
+/// Hashes of one complete subtree of a record's two trees (store/merkle.h). Of level 0: the leaves
+/// of one subnet.
+struct TreeNode {
+  Hash256 content;
+  Hash256 layout;
+  bool operator==(const TreeNode&) const = default;
+};
+
+/// What some rows hash to (store/seal.h).
+struct SealRow {
+  std::string part;  ///< "start", "circumstances", "end"
+  Hash256 seal;
+  bool operator==(const SealRow&) const = default;
+};
+
 /// A finished subnet with everything recorded of it.
 struct SubnetRow {
   std::int64_t seq = 0;
@@ -134,7 +151,8 @@ struct SubnetRow {
   std::vector<std::uint32_t> samples;  ///< indices into the training data, in batch order
   Digest batch_digest;                 ///< of "inputs" and "labels"
   std::uint32_t loss_bits = 0;         ///< the float32 loss, bit for bit (NaN survives)
-  Digest content_digest;               ///< of all content here (recorder/content_digest.h)
+  Hash256 content_leaf;                ///< of all content here (recorder/content_digest.h)
+  Hash256 layout_leaf;                 ///< of stages and times (likewise)
   std::vector<AccessRow> accesses;     ///< ascending layer (thus position)
   std::vector<ActivationRow> activations;
   std::vector<ActivityRow> activities;

@@ -3,11 +3,14 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
-#include "store/format.h"
+#include "store/packed_rows.h"
 #include "store/sqlite_boundary.h"
 
 namespace verbatim {
@@ -28,41 +31,47 @@ Status ChangeRecord(const fs::path& path, const Change& change) {
   });
 }
 
-std::int64_t AccessKey(std::int64_t seq, std::int32_t layer) {
-  return seq * kAccessKeyLayers + layer;
+/// The accesses of one subnet; nothing where it has no row.
+Result<std::optional<std::vector<AccessRow>>> ReadAccesses(SQLite::Database& database,
+                                                           std::int64_t seq) {
+  SQLite::Statement read(database, "SELECT accesses FROM subnets WHERE seq = ?");
+  read.bind(1, seq);
+  if (!read.executeStep()) return std::nullopt;
+  std::vector<AccessRow> accesses;
+  if (const auto problem = UnpackAccesses(seq, read.getColumn(0).getString(), accesses)) {
+    return BadInput(fmt::format("subnet {}: column accesses {}", seq, *problem));
+  }
+  return accesses;
 }
 
 }  // namespace
 
 Status RewriteAccessRow(const fs::path& path, std::int64_t seq, std::int32_t layer) {
   return ChangeRecord(path, [&](SQLite::Database& database) -> Status {
-    SQLite::Statement read(database, "SELECT weights FROM accesses WHERE access = ?");
-    read.bind(1, AccessKey(seq, layer));
-    if (!read.executeStep() || read.getColumn(0).getBytes() == 0) {
+    ASSIGN_OR_RETURN(auto accesses, ReadAccesses(database, seq));
+    const auto access =
+        accesses ? std::find_if(accesses->begin(), accesses->end(),
+                                [&](const AccessRow& row) { return row.layer == layer; })
+                 : std::vector<AccessRow>::iterator();
+    if (!accesses || access == accesses->end() || !access->weights) {
       return Failed(fmt::format("{}: subnet {} has no weights digest of layer {} to rewrite",
                                 path.string(), seq, layer));
     }
-    std::string digest = read.getColumn(0).getString();
-    digest[0] = static_cast<char>(digest[0] ^ 1);
-    SQLite::Statement write(database, "UPDATE accesses SET weights = ? WHERE access = ?");
-    write.bind(1, digest.data(), static_cast<int>(digest.size()));
-    write.bind(2, AccessKey(seq, layer));
+    access->weights->bytes[0] ^= 1;
+    const std::string packed = PackAccesses(seq, *accesses);
+    SQLite::Statement write(database, "UPDATE subnets SET accesses = ? WHERE seq = ?");
+    write.bind(1, packed.data(), static_cast<int>(packed.size()));
+    write.bind(2, seq);
     write.exec();
     return {};
   });
 }
 
-Status DeleteSubnetRows(const fs::path& path, std::int64_t seq) {
+Status DeleteSubnetRow(const fs::path& path, std::int64_t seq) {
   return ChangeRecord(path, [&](SQLite::Database& database) -> Status {
-    int deleted = 0;
-    for (const char* sql :
-         {"DELETE FROM accesses WHERE access BETWEEN ?1 << 20 AND ?1 << 20 | 1048575",
-          "DELETE FROM activity WHERE seq = ?1", "DELETE FROM activations WHERE seq = ?1",
-          "DELETE FROM subnets WHERE seq = ?1"}) {
-      SQLite::Statement statement(database, sql);
-      statement.bind(1, seq);
-      deleted = statement.exec();
-    }
+    SQLite::Statement statement(database, "DELETE FROM subnets WHERE seq = ?");
+    statement.bind(1, seq);
+    const int deleted = statement.exec();
     if (deleted == 1) return {};
     return Failed(fmt::format("{} has no subnet {} to delete", path.string(), seq));
   });

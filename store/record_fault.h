@@ -9,13 +9,12 @@
 
 namespace verbatim {
 
-/// Flips one bit of the weights digest in one access row. kFailed where the record has no such row,
-/// or the row no digest.
+/// Flips one bit of the weights digest of one access, and leaves the subnet's leaves as they are.
+/// kFailed where the record has no such access, or the access no digest.
 Status RewriteAccessRow(const std::filesystem::path& path, std::int64_t seq, std::int32_t layer);
 
-/// Deletes a subnet's row and everything that refers to it, so that no foreign key tells. kFailed
-/// where the record has no such subnet.
-Status DeleteSubnetRows(const std::filesystem::path& path, std::int64_t seq);
+/// Deletes a subnet's row. kFailed where the record has no such subnet.
+Status DeleteSubnetRow(const std::filesystem::path& path, std::int64_t seq);
 
 /// Cuts the file to half its size.
 Status TruncateFile(const std::filesystem::path& path);

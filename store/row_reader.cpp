@@ -27,10 +27,6 @@ const char* TypeName(int type) {
 }  // namespace
 
 std::string RowReader::Key() const {
-  if (key_columns_ == kAccessKey) {
-    const std::int64_t key = sqlite3_column_int64(statement_, 0);
-    return fmt::format("seq {}, layer {}", key >> kAccessLayerBits, key & (kAccessKeyLayers - 1));
-  }
   std::string key;
   for (int i = 0; i < key_columns_; ++i) {
     // As text, last of all: it may change the column's type.

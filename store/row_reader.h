@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/hash256.h"
 #include "store/format.h"
 #include "store/query.h"
 #include "store/record.h"
@@ -21,9 +22,6 @@ namespace verbatim {
 /// is wrong, what follows means nothing, and `problem` says what it was.
 class RowReader {
  public:
-  /// For RowReader's `key_columns`: the first column is table accesses' key, seq and layer in one.
-  static constexpr int kAccessKey = 0;
-
   /// `key_columns`: how many of the first columns name the row in an error message.
   RowReader(const Query& query, const char* table, int key_columns)
       : statement_(query.statement()), table_(table), key_columns_(key_columns) {}
@@ -40,23 +38,25 @@ class RowReader {
   std::int32_t Index() { return static_cast<std::int32_t>(Int(0, kInt32Max)); }
   /// -1 or a seq.
   std::int64_t Version() { return Int(-1, kSeqMax); }
-  /// `if_null` where the column is null.
-  std::int64_t VersionOr(std::int64_t if_null) { return SkipNull() ? if_null : Version(); }
-  Digest Blob16() {
-    Digest digest;
+  Digest Blob16() { return Fixed<Digest>("a digest of 16 bytes"); }
+  Hash256 Blob32() { return Fixed<Hash256>("a hash of 32 bytes"); }
+  /// Bytes that live until the next column or row is asked for.
+  std::string_view Blob() {
     sqlite3_value* const column = Next();
-    const std::string_view bytes = Bytes(column);
-    const bool is_blob = sqlite3_value_type(column) == SQLITE_BLOB;
-    if (is_blob && bytes.size() == digest.bytes.size()) [[likely]] {
-      std::memcpy(digest.bytes.data(), bytes.data(), digest.bytes.size());
-    } else {
-      ReportType("a digest of 16 bytes");
-    }
-    return digest;
+    if (sqlite3_value_type(column) == SQLITE_BLOB) [[likely]]
+      return Bytes(column);
+    ReportType("bytes");
+    return {};
   }
-  std::optional<Digest> OptionalBlob16() {
+  /// Nothing where the column is null.
+  std::optional<std::string_view> OptionalBlob() {
     if (SkipNull()) return std::nullopt;
-    return Blob16();
+    return Blob();
+  }
+  /// Says what is wrong with the column just taken, where something is.
+  void Require(const std::optional<std::string>& problem) {
+    if (problem) [[unlikely]]
+      Report(*problem);
   }
   std::string Text() { return std::string(TextView()); }
   /// Empty where the column is null.
@@ -70,6 +70,20 @@ class RowReader {
   const std::optional<std::string>& problem() const { return problem_; }
 
  private:
+  template <typename Value>
+  Value Fixed(const char* expected) {
+    Value value;
+    sqlite3_value* const column = Next();
+    const std::string_view bytes = Bytes(column);
+    const bool is_blob = sqlite3_value_type(column) == SQLITE_BLOB;
+    if (is_blob && bytes.size() == value.bytes.size()) [[likely]] {
+      std::memcpy(value.bytes.data(), bytes.data(), value.bytes.size());
+    } else {
+      ReportType(expected);
+    }
+    return value;
+  }
+
   static constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 
   /// Asked once per column, for each of SQLite's column calls looks the column up again. Values are

@@ -2,15 +2,20 @@
 
 #include <sqlite3.h>
 
+#include <array>
+#include <utility>
+
+#include "store/packed_views.h"
+
 namespace verbatim {
+namespace {
 
 static_assert(SQLITE_VERSION_NUMBER >= 3037000, "STRICT tables need SQLite 3.37");
 
-// `accesses` holds nearly all of a record. Its key is the rowid, (seq, layer) in one number: rows
-// appended in order fill their pages, which the pages of a WITHOUT ROWID table do not, and `seq`
-// and `layer` are computed from it instead of stored: 51 bytes per access instead of 58.
-const char kCreateSchemaSql[] = R"sql(
-CREATE TABLE run (
+// `subnets` holds nearly all of a record. Its short columns come first, so that a tree's leaves can
+// be read without the pages that a long row overflows to.
+constexpr std::array<const char*, 9> kTableSql = {
+    R"sql(CREATE TABLE run (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   tool_version TEXT NOT NULL,
   spec_json TEXT NOT NULL,
@@ -28,14 +33,12 @@ CREATE TABLE run (
   ended_utc TEXT,
   status TEXT NOT NULL CHECK (status IN ('running', 'complete', 'interrupted', 'failed')),
   status_detail TEXT NOT NULL
-) STRICT;
-
-CREATE TABLE environment (
+) STRICT)sql",
+    R"sql(CREATE TABLE environment (
   key TEXT PRIMARY KEY,
   value TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE layers (
+) STRICT, WITHOUT ROWID)sql",
+    R"sql(CREATE TABLE layers (
   layer INTEGER PRIMARY KEY CHECK (layer BETWEEN 0 AND 1048575),
   name TEXT NOT NULL UNIQUE,
   position INTEGER NOT NULL,
@@ -43,57 +46,58 @@ CREATE TABLE layers (
   op TEXT NOT NULL,
   versioned INTEGER NOT NULL CHECK (versioned IN (0, 1)),
   initial_digest BLOB NOT NULL CHECK (length(initial_digest) = 16)
-) STRICT;
-
-CREATE TABLE subnets (
+) STRICT)sql",
+    R"sql(CREATE TABLE subnets (
   seq INTEGER PRIMARY KEY,
   choices TEXT NOT NULL,
   samples BLOB NOT NULL,
-  batch_digest BLOB NOT NULL,
+  batch_digest BLOB NOT NULL CHECK (length(batch_digest) = 16),
   loss_bits INTEGER NOT NULL,
-  content_digest BLOB NOT NULL CHECK (length(content_digest) = 16)
-) STRICT;
-
-CREATE TABLE accesses (
-  access INTEGER PRIMARY KEY,
-  seq INTEGER NOT NULL GENERATED ALWAYS AS (access >> 20) VIRTUAL REFERENCES subnets (seq),
-  layer INTEGER NOT NULL GENERATED ALWAYS AS (access & 1048575) VIRTUAL REFERENCES layers (layer),
-  read_seq INTEGER NOT NULL,
-  base_seq INTEGER,
-  stage INTEGER NOT NULL,
-  weights BLOB,
-  optimizer_state BLOB,
-  gradients BLOB
-) STRICT;
-
-CREATE TABLE activity (
-  seq INTEGER NOT NULL REFERENCES subnets (seq),
-  stage INTEGER NOT NULL,
-  microbatch INTEGER NOT NULL,
-  phase INTEGER NOT NULL,
-  begin_ns INTEGER NOT NULL,
-  duration_ns INTEGER NOT NULL,
-  PRIMARY KEY (seq, stage, microbatch, phase, begin_ns)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE activations (
-  seq INTEGER NOT NULL REFERENCES subnets (seq),
-  microbatch INTEGER NOT NULL,
-  position INTEGER NOT NULL,
-  digest BLOB NOT NULL,
-  PRIMARY KEY (seq, microbatch, position)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE evaluations (
+  content_leaf BLOB NOT NULL CHECK (length(content_leaf) = 32),
+  layout_leaf BLOB NOT NULL CHECK (length(layout_leaf) = 32),
+  accesses BLOB NOT NULL,
+  activations BLOB,
+  activity BLOB
+) STRICT)sql",
+    R"sql(CREATE TABLE evaluations (
   evaluation INTEGER PRIMARY KEY,
   choices TEXT NOT NULL,
   correct INTEGER NOT NULL,
   total INTEGER NOT NULL
-) STRICT;
+) STRICT)sql",
+    R"sql(CREATE TABLE resumptions (
+  resumption INTEGER PRIMARY KEY,
+  tool_version TEXT NOT NULL,
+  command_line TEXT NOT NULL,
+  policy TEXT NOT NULL,
+  device TEXT NOT NULL,
+  stages INTEGER NOT NULL,
+  in_flight INTEGER NOT NULL,
+  partition TEXT NOT NULL,
+  cut INTEGER NOT NULL,
+  started_utc TEXT NOT NULL,
+  facts_json TEXT NOT NULL
+) STRICT)sql",
+    R"sql(CREATE TABLE checkpoints (
+  cut INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL,
+  manifest BLOB NOT NULL,
+  seal BLOB NOT NULL CHECK (length(seal) = 32)
+) STRICT)sql",
+    R"sql(CREATE TABLE tree (
+  node INTEGER PRIMARY KEY,
+  content BLOB NOT NULL CHECK (length(content) = 32),
+  layout BLOB NOT NULL CHECK (length(layout) = 32)
+) STRICT)sql",
+    R"sql(CREATE TABLE seals (
+  part TEXT PRIMARY KEY CHECK (part IN ('start', 'circumstances', 'end')),
+  seal BLOB NOT NULL CHECK (length(seal) = 32)
+) STRICT, WITHOUT ROWID)sql",
+};
 
--- The float32 behind loss_bits, exactly, as a REAL: significand * 2^power, with the power of two
--- split into factors that fit 64-bit integers.
-CREATE VIEW subnet_losses AS
+// The float32 behind loss_bits, exactly, as a REAL: significand * 2^power, with the power of two
+// split into factors that fit 64-bit integers.
+constexpr const char* kSubnetLossesSql = R"sql(CREATE VIEW subnet_losses AS
 WITH parts AS (
   SELECT seq, loss_bits >> 23 & 255 AS exponent, loss_bits & 8388607 AS fraction,
          CASE WHEN loss_bits >> 31 THEN -1.0 ELSE 1.0 END AS sign
@@ -111,10 +115,10 @@ SELECT seq, CASE
     WHEN fraction = 0 THEN sign * 9e999
     ELSE 'NaN'
   END AS loss
-FROM scaled;
+FROM scaled)sql";
 
--- The sample indices in subnets.samples, one row each: little-endian bytes by their hex digits.
-CREATE VIEW subnet_samples AS
+// The sample indices in subnets.samples, one row each: little-endian bytes by their hex digits.
+constexpr const char* kSubnetSamplesSql = R"sql(CREATE VIEW subnet_samples AS
 WITH RECURSIVE places (place) AS (
   SELECT 0 UNION ALL
   SELECT place + 1 FROM places
@@ -132,19 +136,43 @@ SELECT seq, place,
     + (instr('123456789ABCDEF', substr(word, 4, 1)) << 8)
     + (instr('123456789ABCDEF', substr(word, 1, 1)) << 4)
     + instr('123456789ABCDEF', substr(word, 2, 1)) AS sample
-FROM words;
+FROM words)sql";
 
-CREATE VIEW lineage AS
-SELECT name, layer, seq, read_seq, coalesce(base_seq, read_seq) AS base_seq, stage,
+constexpr const char* kLineageSql = R"sql(CREATE VIEW lineage AS
+SELECT name, layer, seq, read_seq, base_seq, stage,
        lower(hex(weights)) AS weights, lower(hex(optimizer_state)) AS optimizer_state,
        lower(hex(gradients)) AS gradients
-FROM layers JOIN accesses USING (layer);
+FROM layers JOIN accesses USING (layer))sql";
 
-CREATE VIEW timeline AS
+constexpr const char* kTimelineSql = R"sql(CREATE VIEW timeline AS
 SELECT seq, stage, microbatch,
        CASE phase WHEN 0 THEN 'forward' WHEN 1 THEN 'backward' WHEN 2 THEN 'update' END AS phase,
        begin_ns, begin_ns + duration_ns AS end_ns
-FROM activity;
-)sql";
+FROM activity)sql";
+
+/// "CREATE TABLE run (…": table, run. SQLite keeps the statement as it is.
+SchemaObject ObjectOf(std::string sql) {
+  const std::size_t kind = sql.find(' ') + 1;
+  const std::size_t name = sql.find(' ', kind) + 1;
+  return {sql.substr(kind, name - kind - 1) == "TABLE" ? "table" : "view",
+          sql.substr(name, sql.find(' ', name) - name), std::move(sql)};
+}
+
+std::vector<SchemaObject> BuildSchema() {
+  std::vector<SchemaObject> objects;
+  for (const char* sql : kTableSql) objects.push_back(ObjectOf(sql));
+  for (std::string& sql : PackedViewsSql()) objects.push_back(ObjectOf(std::move(sql)));
+  for (const char* sql : {kSubnetLossesSql, kSubnetSamplesSql, kLineageSql, kTimelineSql}) {
+    objects.push_back(ObjectOf(sql));
+  }
+  return objects;
+}
+
+}  // namespace
+
+const std::vector<SchemaObject>& RecordSchema() {
+  static const std::vector<SchemaObject> schema = BuildSchema();
+  return schema;
+}
 
 }  // namespace verbatim

@@ -1,17 +1,19 @@
-// The SQL of schema version 3 (docs/format.md, "Tables").
+// The SQL of schema version 4 (docs/format.md, "Tables").
 #pragma once
 
-#include <array>
-#include <string_view>
+#include <string>
+#include <vector>
 
 namespace verbatim {
 
-/// Creates every table and view of a new record.
-extern const char kCreateSchemaSql[];
+/// A table or view of every record.
+struct SchemaObject {
+  std::string type;  ///< "table", "view"
+  std::string name;
+  std::string sql;  ///< the statement that creates it, exactly as SQLite keeps it in sqlite_schema
+};
 
-/// Every table that a record must have.
-inline constexpr std::array<std::string_view, 8> kTables = {
-    "run",      "environment", "layers",      "subnets",
-    "accesses", "activity",    "activations", "evaluations"};
+/// In the order in which they are created.
+const std::vector<SchemaObject>& RecordSchema();
 
 }  // namespace verbatim

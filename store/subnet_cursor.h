@@ -1,5 +1,4 @@
-// The cursor behind RecordReader::Subnets: table subnets, with the rows that other tables have of
-// each subnet merged in by seq.
+// The cursor behind RecordReader::Subnets.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -9,7 +8,6 @@
 #include <string>
 
 #include "store/reader.h"
-#include "store/row_reader.h"
 
 namespace verbatim {
 
@@ -25,10 +23,6 @@ Result<std::unique_ptr<SubnetCursor>> OpenSubnets(const std::filesystem::path& p
                                                   const std::unique_ptr<SQLite::Database>& database,
                                                   const SeqBounds& bounds,
                                                   const ReadOptions& options);
-
-/// Table accesses' name, and its columns after the key, from read_seq on.
-inline constexpr const char* kAccessTable = "accesses";
-void ReadAccess(RowReader& row, std::int64_t key, AccessRow& access);
 
 /// The error of a row or table that cannot be what a run wrote.
 tl::unexpected<Error> Damaged(const std::filesystem::path& path, const std::string& problem);

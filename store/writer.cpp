@@ -11,10 +11,15 @@
 
 #include "base/check.h"
 #include "base/utc_time.h"
+#include "store/head_rows.h"
+#include "store/insert_row.h"
+#include "store/packed_rows.h"
+#include "store/reader.h"
 #include "store/record_file.h"
-#include "store/schema.h"
+#include "store/seal.h"
 #include "store/sqlite_boundary.h"
 #include "store/values.h"
+#include "store/writer_lock.h"
 
 namespace verbatim {
 namespace {
@@ -22,93 +27,18 @@ namespace {
 namespace fs = std::filesystem;
 using DatabasePointer = std::unique_ptr<SQLite::Database>;
 
-// Binds one row's values in column order without copying them, then inserts the row. What is bound
-// must live until Run.
-class Row {
- public:
-  explicit Row(SQLite::Statement& statement) : statement_(statement) { statement_.tryReset(); }
-
-  Row& Int(std::int64_t value) {
-    statement_.bind(++column_, value);
-    return *this;
-  }
-  Row& Null() {
-    statement_.bind(++column_);
-    return *this;
-  }
-  Row& Text(const std::string& value) {
-    statement_.bindNoCopy(++column_, value);
-    return *this;
-  }
-  Row& Blob(const std::string& value) {
-    statement_.bindNoCopy(++column_, static_cast<const void*>(value.data()),
-                          static_cast<int>(value.size()));
-    return *this;
-  }
-  Row& Blob(const Digest& digest) {
-    statement_.bindNoCopy(++column_, static_cast<const void*>(digest.bytes.data()),
-                          static_cast<int>(digest.bytes.size()));
-    return *this;
-  }
-  Row& Blob(const std::optional<Digest>& digest) { return digest ? Blob(*digest) : Null(); }
-  void Run() { statement_.exec(); }
-
- private:
-  SQLite::Statement& statement_;
-  int column_ = 0;
-};
-
-void InsertRun(SQLite::Database& database, const RunInfo& run) {
-  SQLite::Statement insert(
-      database, "INSERT INTO run VALUES (1,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,'running','')");
-  Row(insert)
-      .Text(run.tool_version)
-      .Text(run.spec_json)
-      .Text(run.spec_folder)
-      .Text(run.command_line)
-      .Text(run.policy)
-      .Text(run.record_level)
-      .Text(run.device)
-      .Int(run.stages)
-      .Int(run.in_flight)
-      .Text(run.partition)
-      .Int(run.subnets_planned)
-      .Blob(run.dataset_digest)
-      .Text(run.started_utc)
-      .Run();
-}
-
-void InsertEnvironment(SQLite::Database& database, std::span<const EnvironmentRow> environment) {
-  SQLite::Statement insert(database, "INSERT INTO environment VALUES (?,?)");
-  for (const EnvironmentRow& row : environment) Row(insert).Text(row.key).Text(row.value).Run();
-}
-
-void InsertLayers(SQLite::Database& database, std::span<const LayerRow> layers) {
-  SQLite::Statement insert(database, "INSERT INTO layers VALUES (?,?,?,?,?,?,?)");
-  for (const LayerRow& row : layers) {
-    Row(insert)
-        .Int(row.layer)
-        .Text(row.name)
-        .Int(row.position)
-        .Int(row.candidate)
-        .Text(row.op)
-        .Int(row.versioned ? 1 : 0)
-        .Blob(row.initial_digest)
-        .Run();
-  }
-}
+constexpr std::int64_t kWalBytesMax = 4 << 20;
 
 // The head rows are committed in rollback mode, so that the file itself says what it is even where
 // a writer is killed before its first checkpoint.
-Status WriteHead(SQLite::Database& database, const fs::path& path, const RunInfo& run,
-                 std::span<const EnvironmentRow> environment, std::span<const LayerRow> layers) {
+Status WriteHead(SQLite::Database& database, const fs::path& path, const RecordState& state) {
+  const bool is_large = state.run.subnets_planned >= kLargePageSubnets;
+  database.exec(
+      fmt::format("PRAGMA page_size = {}", is_large ? kLargePageBytes : kSmallPageBytes));
   database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId));
   database.exec(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
   Transaction transaction(database, "BEGIN IMMEDIATE");
-  database.exec(kCreateSchemaSql);
-  InsertRun(database, run);
-  InsertEnvironment(database, environment);
-  InsertLayers(database, layers);
+  CreateRecord(database, state);
   transaction.Commit();
   const std::string mode = database.execAndGet("PRAGMA journal_mode = WAL").getString();
   if (mode == "wal") return {};
@@ -126,6 +56,8 @@ bool IsLock(int code) {
 Status Retire(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
+  const auto lock = WriterLock::Take(path);
+  if (!lock && lock.error().kind == ErrorKind::kFailed) return tl::unexpected(lock.error());
   try {
     SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
     database.execAndGet("PRAGMA journal_mode = DELETE");
@@ -140,36 +72,48 @@ Status Retire(const fs::path& path) {
   return {};
 }
 
-// Accesses per statement: a statement costs as much as several of its rows.
-constexpr std::size_t kAccessGroup = 16;
+// As a reader gives them, for the seals are over rows in order.
+void SortForSeals(RecordState& state) {
+  std::sort(state.environment.begin(), state.environment.end(),
+            [](const EnvironmentRow& a, const EnvironmentRow& b) { return a.key < b.key; });
+  std::sort(state.layers.begin(), state.layers.end(),
+            [](const LayerRow& a, const LayerRow& b) { return a.layer < b.layer; });
+}
 
-std::string InsertAccessesSql(std::size_t rows) {
-  std::string sql = "INSERT INTO accesses VALUES ";
-  for (std::size_t i = 0; i < rows; ++i) sql += i == 0 ? "(?,?,?,?,?,?,?)" : ",(?,?,?,?,?,?,?)";
-  return sql;
+DatabasePointer OpenForWriting(const fs::path& path, std::int32_t busy_timeout_ms) {
+  auto database = std::make_unique<SQLite::Database>(
+      path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busy_timeout_ms);
+  database->exec("PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL");
+  const int page_size = database->execAndGet("PRAGMA page_size").getInt();
+  database->exec(fmt::format("PRAGMA wal_autocheckpoint = {}", kWalBytesMax / page_size));
+  return database;
 }
 
 // The statements that a run uses again and again.
 struct Statements {
   explicit Statements(SQLite::Database& database)
-      : subnet(database, "INSERT INTO subnets VALUES (?,?,?,?,?,?)"),
-        access(database, InsertAccessesSql(1)),
-        access_group(database, InsertAccessesSql(kAccessGroup)),
-        activity(database, "INSERT INTO activity VALUES (?,?,?,?,?,?)"),
-        activation(database, "INSERT INTO activations VALUES (?,?,?,?)") {}
+      : subnet(database, "INSERT INTO subnets VALUES (?,?,?,?,?,?,?,?,?,?)"),
+        node(database, "INSERT INTO tree VALUES (?,?,?)") {}
 
-  SQLite::Statement subnet, access, access_group, activity, activation;
+  SQLite::Statement subnet, node;
 };
 
 class SqliteWriter final : public RecordWriter {
  public:
-  SqliteWriter(fs::path path, DatabasePointer database, std::span<const LayerRow> layers)
-      : path_(std::move(path)), database_(std::move(database)), statements_(*database_) {
-    for (const LayerRow& layer : layers) layers_.insert(layer.layer);
+  SqliteWriter(fs::path path, std::unique_ptr<WriterLock> lock, DatabasePointer database,
+               RecordState state)
+      : path_(std::move(path)),
+        lock_(std::move(lock)),
+        database_(std::move(database)),
+        statements_(*database_),
+        state_(std::move(state)) {
+    for (const LayerRow& layer : state_.layers) layers_.insert(layer.layer);
   }
 
   Status WriteSubnets(std::span<const SubnetRow> subnets) override;
   Status WriteEvaluations(std::span<const EvaluationRow> evaluations) override;
+  Status WriteCheckpoint(const CheckpointRow& checkpoint, std::int64_t keep) override;
+  Head CurrentHead() const override { return HeadOf(state_); }
   Status Close(RunStatus status, const std::string& detail) override;
 
  private:
@@ -184,16 +128,34 @@ class SqliteWriter final : public RecordWriter {
       return {};
     });
   }
+  // Likewise, and the commit takes all before it to the disk, even where a reader keeps the WAL in
+  // use.
+  template <typename Body>
+  Status InDurableTransaction(const Body& body) {
+    VERBATIM_CHECK(database_ != nullptr, "the record {} is closed", path_.string());
+    RETURN_IF_ERROR(SetSynchronous("FULL"));
+    RETURN_IF_ERROR(InTransaction(body));
+    return SetSynchronous("NORMAL");
+  }
+  Status SetSynchronous(const char* mode);
   void InsertSubnet(const SubnetRow& subnet);
-  void InsertAccesses(std::int64_t seq, std::span<const AccessRow> accesses);
-  Status WriteEnd(const std::string& status, const std::string& detail);
+  Status WriteEnd(RunStatus status, const std::string& detail);
   Status LeaveWalMode();
 
   fs::path path_;
+  std::unique_ptr<WriterLock> lock_;  // before the database: released after it is closed
   DatabasePointer database_;
   std::optional<Statements> statements_;
+  RecordState state_;  // what is committed
   std::unordered_set<std::int32_t> layers_;
 };
+
+Status SqliteWriter::SetSynchronous(const char* mode) {
+  return AtSqliteBoundary(path_, Doing::kWriting, database_, [&]() -> Status {
+    database_->exec(fmt::format("PRAGMA synchronous = {}", mode));
+    return {};
+  });
+}
 
 Status SqliteWriter::WriteSubnets(std::span<const SubnetRow> subnets) {
   // Rows appended in order of their keys fill their pages.
@@ -201,94 +163,101 @@ Status SqliteWriter::WriteSubnets(std::span<const SubnetRow> subnets) {
   for (const SubnetRow& subnet : subnets) in_order.push_back(&subnet);
   std::sort(in_order.begin(), in_order.end(),
             [](const SubnetRow* a, const SubnetRow* b) { return a->seq < b->seq; });
-  return InTransaction([&] {
-    for (const SubnetRow* subnet : in_order) InsertSubnet(*subnet);
-  });
+  RecordTree tree = state_.tree;
+  const auto insert_node = [&](int level, std::int64_t index, const TreeNode& node) {
+    InsertRow(statements_->node)
+        .Int(NodeKey(level, index))
+        .Blob(node.content)
+        .Blob(node.layout)
+        .Run();
+  };
+  RETURN_IF_ERROR(InTransaction([&] {
+    for (const SubnetRow* subnet : in_order) {
+      InsertSubnet(*subnet);
+      tree.Add(subnet->seq, {subnet->content_leaf, subnet->layout_leaf}, insert_node);
+    }
+  }));
+  state_.tree = std::move(tree);
+  return {};
 }
 
 void SqliteWriter::InsertSubnet(const SubnetRow& subnet) {
   VERBATIM_CHECK(0 <= subnet.seq && subnet.seq <= kSeqMax, "seq {}", subnet.seq);
+  for (const AccessRow& access : subnet.accesses) {
+    VERBATIM_CHECK(layers_.contains(access.layer),
+                   "subnet {} used layer {}, which is not in the record", subnet.seq, access.layer);
+  }
   const std::string choices = EncodeChoices(subnet.choices);
   const std::string samples = EncodeSamples(subnet.samples);
-  Row(statements_->subnet)
+  const std::string accesses = PackAccesses(subnet.seq, subnet.accesses);
+  const auto activations = PackActivations(subnet.activations);
+  const auto activity = PackActivity(subnet.activities);
+  InsertRow(statements_->subnet)
       .Int(subnet.seq)
       .Text(choices)
       .Blob(samples)
       .Blob(subnet.batch_digest)
       .Int(subnet.loss_bits)
-      .Blob(subnet.content_digest)
+      .Blob(subnet.content_leaf)
+      .Blob(subnet.layout_leaf)
+      .Blob(accesses)
+      .Blob(activations)
+      .Blob(activity)
       .Run();
-  InsertAccesses(subnet.seq, subnet.accesses);
-  for (const ActivityRow& row : subnet.activities) {
-    Row(statements_->activity)
-        .Int(subnet.seq)
-        .Int(row.stage)
-        .Int(row.microbatch)
-        .Int(static_cast<int>(row.phase))
-        .Int(row.begin_ns)
-        .Int(row.end_ns - row.begin_ns)
-        .Run();
-  }
-  for (const ActivationRow& row : subnet.activations) {
-    Row(statements_->activation)
-        .Int(subnet.seq)
-        .Int(row.microbatch)
-        .Int(row.position)
-        .Blob(row.digest)
-        .Run();
-  }
-}
-
-void BindAccess(Row& row, std::int64_t seq, const AccessRow& access) {
-  row.Int(seq * kAccessKeyLayers + access.layer).Int(access.read_seq);
-  access.base_seq == access.read_seq ? row.Null() : row.Int(access.base_seq);
-  row.Int(access.stage).Blob(access.weights).Blob(access.optimizer_state).Blob(access.gradients);
-}
-
-void SqliteWriter::InsertAccesses(std::int64_t seq, std::span<const AccessRow> accesses) {
-  while (!accesses.empty()) {
-    const bool is_group = accesses.size() >= kAccessGroup;
-    const std::size_t count = is_group ? kAccessGroup : 1;
-    Row row(is_group ? statements_->access_group : statements_->access);
-    for (const AccessRow& access : accesses.first(count)) {
-      VERBATIM_CHECK(layers_.contains(access.layer),
-                     "subnet {} used layer {}, which is not in the record", seq, access.layer);
-      BindAccess(row, seq, access);
-    }
-    row.Run();
-    accesses = accesses.subspan(count);
-  }
 }
 
 Status SqliteWriter::WriteEvaluations(std::span<const EvaluationRow> evaluations) {
-  return InTransaction([&] {
-    SQLite::Statement insert(*database_, "INSERT INTO evaluations VALUES (?,?,?,?)");
-    for (const EvaluationRow& row : evaluations) {
-      const std::string choices = EncodeChoices(row.choices);
-      Row(insert).Int(row.index).Text(choices).Int(row.correct).Int(row.total).Run();
-    }
+  RecordState state = state_;
+  state.evaluations.insert(state.evaluations.end(), evaluations.begin(), evaluations.end());
+  std::sort(state.evaluations.begin(), state.evaluations.end(),
+            [](const EvaluationRow& a, const EvaluationRow& b) { return a.index < b.index; });
+  RETURN_IF_ERROR(InTransaction([&] {
+    InsertEvaluations(*database_, evaluations);
+    SealEnd(*database_, state);
+  }));
+  state_ = std::move(state);
+  return {};
+}
+
+Status SqliteWriter::WriteCheckpoint(const CheckpointRow& checkpoint, std::int64_t keep) {
+  VERBATIM_CHECK(keep >= 1 && 0 <= checkpoint.cut && checkpoint.cut <= kSeqMax,
+                 "checkpoint at {}, of which {} are kept", checkpoint.cut, keep);
+  VERBATIM_CHECK(checkpoint.layers.size() == state_.layers.size(), "checkpoint of {} layers",
+                 checkpoint.layers.size());
+  const std::string manifest = PackManifest(checkpoint.layers);
+  const Hash256 seal = CheckpointSeal(checkpoint);
+  return InDurableTransaction([&] {
+    SQLite::Statement insert(*database_, "INSERT OR REPLACE INTO checkpoints VALUES (?,?,?,?)");
+    InsertRow(insert)
+        .Int(checkpoint.cut)
+        .Text(checkpoint.created_utc)
+        .Blob(manifest)
+        .Blob(seal)
+        .Run();
+    SQLite::Statement retire(*database_,
+                             "DELETE FROM checkpoints WHERE cut NOT IN"
+                             " (SELECT cut FROM checkpoints ORDER BY cut DESC LIMIT ?)");
+    InsertRow(retire).Int(keep).Run();
   });
 }
 
 Status SqliteWriter::Close(RunStatus status, const std::string& detail) {
-  Status ended = WriteEnd(ToString(status), detail);
+  Status ended = WriteEnd(status, detail);
   statements_.reset();
   Status left_wal = LeaveWalMode();
   database_.reset();
+  lock_.reset();
   return ended ? left_wal : ended;
 }
 
-Status SqliteWriter::WriteEnd(const std::string& status, const std::string& detail) {
-  VERBATIM_CHECK(database_ != nullptr, "the record {} is closed", path_.string());
-  return AtSqliteBoundary(path_, Doing::kWriting, database_, [&]() -> Status {
-    // This commit takes all before it to the disk, even where a reader keeps the WAL in use.
-    database_->exec("PRAGMA synchronous = FULL");
-    const std::string now = UtcNow();
-    SQLite::Statement update(*database_,
-                             "UPDATE run SET status = ?, status_detail = ?, ended_utc = ?");
-    Row(update).Text(status).Text(detail).Text(now).Run();
-    return {};
-  });
+Status SqliteWriter::WriteEnd(RunStatus status, const std::string& detail) {
+  RecordState state = state_;
+  state.run.status = status;
+  state.run.status_detail = detail;
+  state.run.ended_utc = UtcNow();
+  RETURN_IF_ERROR(InDurableTransaction([&] { UpdateEnd(*database_, state); }));
+  state_ = std::move(state);
+  return {};
 }
 
 Status SqliteWriter::LeaveWalMode() {
@@ -303,12 +272,36 @@ Status SqliteWriter::LeaveWalMode() {
   return {};
 }
 
+/// Reads a record that is to be gone on with, whose writer's lock is held.
+Result<RecordState> ReadForResumption(const fs::path& path, const ResumptionRow& resumption) {
+  ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(path));
+  ASSIGN_OR_RETURN(const auto problems, reader->SchemaProblems());
+  if (!problems.empty()) {
+    return BadInput(fmt::format("{} is damaged: {}", path.string(), problems.front()),
+                    "restore it from a copy");
+  }
+  ASSIGN_OR_RETURN(RecordState state, ReadState(*reader));
+  state.run.status = RunStatus::kRunning;
+  state.run.status_detail.clear();
+  state.run.ended_utc.clear();
+  state.resumptions.push_back(resumption);
+  state.resumptions.back().resumption = std::ssize(state.resumptions);
+  return state;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RecordWriter>> RecordWriter::Create(
     const fs::path& path, const RunInfo& run, std::span<const EnvironmentRow> environment,
     std::span<const LayerRow> layers, bool overwrite, std::int32_t busy_timeout_ms) {
   ASSIGN_OR_RETURN(const fs::path destination, CheckDestination(path, overwrite));
+  RecordState state;
+  state.run = run;
+  state.run.status = RunStatus::kRunning;
+  state.run.ended_utc = state.run.status_detail = "";
+  state.environment.assign(environment.begin(), environment.end());
+  state.layers.assign(layers.begin(), layers.end());
+  SortForSeals(state);
   DraftFile draft(destination);
   DatabasePointer database;
   const auto at_boundary = [&](const auto& body) {
@@ -317,19 +310,36 @@ Result<std::unique_ptr<RecordWriter>> RecordWriter::Create(
   RETURN_IF_ERROR(at_boundary([&]() -> Status {
     database = std::make_unique<SQLite::Database>(draft.path().string(),
                                                   SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    return WriteHead(*database, destination, run, environment, layers);
+    return WriteHead(*database, destination, state);
   }));
   database.reset();
+  ASSIGN_OR_RETURN(auto lock, WriterLock::Take(draft.path()));
   RETURN_IF_ERROR(Retire(destination));
   RETURN_IF_ERROR(draft.Publish(overwrite));
   return at_boundary([&]() -> Result<std::unique_ptr<RecordWriter>> {
-    database = std::make_unique<SQLite::Database>(
-        destination.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, busy_timeout_ms);
-    // Foreign keys hold by construction (a subnet's row comes before its others, and layers are
-    // checked); to have SQLite look up both again for each access would cost half as much again.
-    database->exec("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = OFF");
-    return std::make_unique<SqliteWriter>(destination, std::move(database), layers);
+    database = OpenForWriting(destination, busy_timeout_ms);
+    return std::make_unique<SqliteWriter>(destination, std::move(lock), std::move(database),
+                                          std::move(state));
   });
+}
+
+Result<std::unique_ptr<RecordWriter>> RecordWriter::Reopen(const fs::path& path,
+                                                           const ResumptionRow& resumption,
+                                                           std::int32_t busy_timeout_ms) {
+  RETURN_IF_ERROR(ReadSqliteHeader(path));
+  ASSIGN_OR_RETURN(auto lock, WriterLock::Take(path));
+  ASSIGN_OR_RETURN(RecordState state, ReadForResumption(path, resumption));
+  DatabasePointer database;
+  return AtSqliteBoundary(
+      path, Doing::kWriting, database, [&]() -> Result<std::unique_ptr<RecordWriter>> {
+        database = OpenForWriting(path, busy_timeout_ms);
+        database->execAndGet("PRAGMA journal_mode = WAL");
+        Transaction transaction(*database, "BEGIN IMMEDIATE");
+        InsertResumption(*database, state);
+        transaction.Commit();
+        return std::make_unique<SqliteWriter>(path, std::move(lock), std::move(database),
+                                              std::move(state));
+      });
 }
 
 }  // namespace verbatim

@@ -7,12 +7,14 @@
 
 #include "base/status.h"
 #include "store/format.h"
+#include "store/head.h"
 #include "store/record.h"
 
 namespace verbatim {
 
 /// Not thread-safe: one thread at a time. Errors are kFailed (disk, lock, permission) with the file
 /// and what to do; after an error the record holds everything committed before and stays readable.
+/// While a writer lives, no other one can be had of the same record, in any process.
 class RecordWriter {
  public:
   /// Creates `path` and writes the run's head rows in one transaction, under another name until
@@ -27,16 +29,30 @@ class RecordWriter {
       const std::filesystem::path& path, const RunInfo& run,
       std::span<const EnvironmentRow> environment, std::span<const LayerRow> layers, bool overwrite,
       std::int32_t busy_timeout_ms = kBusyTimeoutMs);
+  /// Goes on with a record that a run left, however that ended: adds `resumption`, whose number it
+  /// sets to the next one, and sets the status to running, in one transaction. Subnets that are
+  /// recorded must not be written again. RecordReader's errors, also where tables or views are not
+  /// those of a run; kFailed where another process writes the record, or it cannot be written.
+  static Result<std::unique_ptr<RecordWriter>> Reopen(
+      const std::filesystem::path& path, const ResumptionRow& resumption,
+      std::int32_t busy_timeout_ms = kBusyTimeoutMs);
   /// Without Close the run stays "running".
   virtual ~RecordWriter() = default;
 
   /// Commits finished subnets, in any order, in one transaction: all of them or, on an error,
-  /// none. Digests are written as they come, content_digest too. CHECKs that seq is in the range of
-  /// store/format.h and accesses name known layers.
+  /// none; the nodes of the trees that they complete with them. Leaves are written as they come.
+  /// kFailed where one is recorded already. CHECKs that numbers are in the range of store/format.h,
+  /// rows in a record's order, and accesses name known layers.
   virtual Status WriteSubnets(std::span<const SubnetRow> subnets) = 0;
   virtual Status WriteEvaluations(std::span<const EvaluationRow> evaluations) = 0;
-  /// Writes status and end time, and closes the file; nothing may be called after it. One file is
-  /// left, unless somebody is reading the record at that moment. OK means safe on disk.
+  /// Commits a checkpoint (in place of one with the same cut) and deletes all but the `keep` >= 1
+  /// with the greatest cuts. OK means safe on disk, together with all that was committed before.
+  virtual Status WriteCheckpoint(const CheckpointRow& checkpoint, std::int64_t keep) = 0;
+  /// Of what is committed; after Close with the run's end.
+  virtual Head CurrentHead() const = 0;
+  /// Writes status and end time, and closes the file; nothing but CurrentHead may be called after
+  /// it. One file is left, unless somebody is reading the record at that moment. OK means safe on
+  /// disk.
   virtual Status Close(RunStatus status, const std::string& detail) = 0;
 };
 

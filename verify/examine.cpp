@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "recorder/content_digest.h"
 #include "verify/causal_audit.h"
 #include "verify/row_check.h"
+#include "verify/seal_check.h"
 #include "verify/stream_check.h"
 #include "verify/text.h"
+#include "verify/tree_check.h"
 
 namespace verbatim {
 namespace {
@@ -25,15 +29,17 @@ std::string MissingText(std::int64_t first, std::int64_t last) {
 /// One pass over the subnets: rows, stream and causality together.
 class SubnetPass {
  public:
-  SubnetPass(Verdict& verdict, const Spec& spec, const LayerTable& table, StreamCheck& stream)
+  SubnetPass(Verdict& verdict, std::span<const ResumptionRow> resumptions, const Spec& spec,
+             const LayerTable& table, StreamCheck& stream, TreeCheck& trees)
       : verdict_(verdict),
         spec_(spec),
         table_(table),
-        rows_(verdict.run, spec, table),
+        rows_(verdict.run, resumptions, spec, table),
         stream_(stream),
+        trees_(trees),
         audit_(table.delays()) {}
 
-  ReadOptions options() const { return {true, rows_.wants_activations(), false}; }
+  ReadOptions options() const { return {true, rows_.wants_activations(), true}; }
   bool Visit(const SubnetRow& subnet);
   void Stop(const Error& error);
   std::vector<Check> Finish();
@@ -56,6 +62,7 @@ class SubnetPass {
   const LayerTable& table_;
   RowCheck rows_;
   StreamCheck& stream_;
+  TreeCheck& trees_;
   CausalAudit audit_;
   Check subnets_ = PassedCheck(kCheckSubnets);
   std::int64_t next_seq_ = 0;
@@ -67,6 +74,7 @@ class SubnetPass {
 
 void SubnetPass::Stop(const Error& error) {
   Damage(next_seq_, error.message);
+  trees_.Stop();
   if (audit_stop_.empty()) audit_stop_ = "the rows after it cannot be read";
 }
 
@@ -74,6 +82,7 @@ bool SubnetPass::Visit(const SubnetRow& subnet) {
   ++verdict_.counts.subnets;
   verdict_.counts.accesses += static_cast<std::int64_t>(subnet.accesses.size());
   CheckSequence(subnet.seq);
+  trees_.Add(subnet);
   if (auto problem = RowProblem(subnet)) {
     Damage(subnet.seq, *std::move(problem));
     if (audit_stop_.empty())
@@ -89,11 +98,18 @@ bool SubnetPass::Visit(const SubnetRow& subnet) {
 std::optional<std::string> SubnetPass::RowProblem(const SubnetRow& subnet) {
   // First what contradicts itself, for that says more than a digest.
   if (auto problem = rows_.Problem(subnet)) return problem;
-  const Digest digest = SubnetContentDigest(subnet);
-  if (digest == subnet.content_digest) return std::nullopt;
-  return fmt::format(
-      "subnet {}: its rows were changed after they were written (digest {}, recorded {})",
-      subnet.seq, ToShortHex(digest), ToShortHex(subnet.content_digest));
+  if (const Hash256 leaf = ContentLeaf(subnet); leaf != subnet.content_leaf) {
+    return fmt::format(
+        "subnet {}: its row was changed after it was written (leaf {}, recorded {})", subnet.seq,
+        ToShortHex(leaf), ToShortHex(subnet.content_leaf));
+  }
+  if (const Hash256 leaf = LayoutLeaf(subnet); leaf != subnet.layout_leaf) {
+    return fmt::format(
+        "subnet {}: its stages or times were changed after they were written (leaf {}, recorded "
+        "{})",
+        subnet.seq, ToShortHex(leaf), ToShortHex(subnet.layout_leaf));
+  }
+  return std::nullopt;
 }
 
 void SubnetPass::Damage(std::int64_t seq, std::string problem) {
@@ -213,13 +229,19 @@ std::vector<Check> SubnetPass::Finish() {
 }
 
 Check CheckFile(const RecordReader& reader) {
-  Check check = PassedCheck(kCheckFile, "SQLite's integrity and foreign-key checks");
+  Check check = PassedCheck(kCheckFile, "SQLite's integrity check; tables and views as they were created");
   const auto problems = reader.IntegrityProblems();
   if (!problems) {
     AddDamage(check, problems.error().message);
     return check;
   }
   for (const std::string& problem : *problems) AddDamage(check, problem);
+  const auto schema = reader.SchemaProblems();
+  if (!schema) {
+    AddDamage(check, schema.error().message);
+    return check;
+  }
+  for (const std::string& problem : *schema) AddDamage(check, problem);
   return check;
 }
 
@@ -313,7 +335,7 @@ Check CheckEvaluations(const RecordReader& reader, const Spec& spec, const Layer
 /// What was not reached is listed too: a reader must not take its absence for a pass.
 void AddUnreachedChecks(Verdict& verdict) {
   for (const char* name : {kCheckFile, kCheckRun, kCheckLayers, kCheckSubnets, kCheckStream,
-                           kCheckCausality, kCheckEvaluations}) {
+                           kCheckCausality, kCheckEvaluations, kCheckTrees, kCheckSeals}) {
     bool listed = false;
     for (const Check& check : verdict.checks) listed |= check.name == name;
     if (!listed) {
@@ -327,7 +349,7 @@ void AddUnreachedChecks(Verdict& verdict) {
 class RecordExamination::Parts {
  public:
   Parts(const RecordReader& reader, const std::string& record, FileCheck file_check)
-      : reader_(reader) {
+      : reader_(reader), trees_(reader) {
     verdict_.record = record;
     verdict_.checks.push_back(file_check == FileCheck::kRun
                                   ? CheckFile(reader)
@@ -335,8 +357,10 @@ class RecordExamination::Parts {
     spec_ = CheckRun(reader, verdict_);
     if (spec_) table_ = CheckLayers(reader, *spec_, verdict_);
     if (!table_) return;
+    // Where they cannot be read, the check of the seals says so.
+    resumptions_ = reader.Resumptions().value_or(std::vector<ResumptionRow>());
     stream_.emplace(verdict_.run, *spec_, *table_);
-    pass_.emplace(verdict_, *spec_, *table_, *stream_);
+    pass_.emplace(verdict_, resumptions_, *spec_, *table_, *stream_, trees_);
   }
 
   const LayerTable* table() const { return table_ ? &*table_ : nullptr; }
@@ -349,6 +373,8 @@ class RecordExamination::Parts {
   Verdict verdict_;
   std::optional<Spec> spec_;
   std::optional<LayerTable> table_;
+  std::vector<ResumptionRow> resumptions_;
+  TreeCheck trees_;
   std::optional<StreamCheck> stream_;
   std::optional<SubnetPass> pass_;
 };
@@ -357,7 +383,9 @@ Verdict RecordExamination::Parts::Finish() {
   if (pass_) {
     for (Check& check : pass_->Finish()) verdict_.checks.push_back(std::move(check));
     verdict_.checks.push_back(CheckEvaluations(reader_, *spec_, *table_, *stream_, verdict_));
+    verdict_.checks.push_back(trees_.Finish());
   }
+  verdict_.checks.push_back(CheckSeals(reader_));
   AddUnreachedChecks(verdict_);
   for (const Check& check : verdict_.checks) verdict_.damaged |= check.damage;
   verdict_.checks.push_back(

@@ -1,5 +1,5 @@
-// Examines a record by itself: integrity, then the stream, then the causal audit. Executes nothing
-// and needs no data; one pass over the rows, in memory that does not grow with the run.
+// Examines a record by itself: integrity, then the stream, then the causal audit, then the trees and
+// seals over its rows. Executes nothing and needs no data; one pass over the rows, in memory that does not grow with the run.
 #pragma once
 
 #include <filesystem>
@@ -21,6 +21,8 @@ inline constexpr const char* kCheckSubnets = "subnets";
 inline constexpr const char* kCheckStream = "stream";
 inline constexpr const char* kCheckCausality = "causality";
 inline constexpr const char* kCheckEvaluations = "evaluations";
+inline constexpr const char* kCheckTrees = "trees";
+inline constexpr const char* kCheckSeals = "seals";
 inline constexpr const char* kCheckReexecution = "re-execution";
 
 /// `record` is the path as typed, for messages. `progress` (may be empty) is told the number of
@@ -33,8 +35,8 @@ Verdict ExamineRecord(const RecordReader& reader, const std::string& record,
 /// subnets is read at the start, and each subnet is shown to it. Not thread-safe.
 class RecordExamination {
  public:
-  /// SQLite's own checks take longer than all others together. Without them what is read is still
-  /// checked, value by value and by its digests, but not what nobody reads.
+  /// SQLite's own checks read the whole file once more. Without them what is read is still checked,
+  /// value by value and by its leaves and seals, but not what nobody reads.
   enum class FileCheck { kRun, kLeaveOut };
 
   /// Keeps a reference to `reader`.

@@ -38,12 +38,16 @@ std::vector<std::string> RunProblems(const RunInfo& run) {
   return problems;
 }
 
-RowCheck::RowCheck(const RunInfo& run, const Spec& spec, const LayerTable& table)
+RowCheck::RowCheck(const RunInfo& run, std::span<const ResumptionRow> resumptions, const Spec& spec,
+                   const LayerTable& table)
     : run_(run),
       spec_(spec),
       table_(table),
+      stages_(run.stages),
       weights_(run.record_level != "losses"),
-      full_(run.record_level == "full") {}
+      full_(run.record_level == "full") {
+  for (const ResumptionRow& row : resumptions) stages_ = std::max(stages_, row.stages);
+}
 
 std::optional<std::string> RowCheck::Problem(const SubnetRow& subnet) const {
   std::optional<std::string> problem = table_.ChoicesProblem(subnet.choices);
@@ -96,8 +100,8 @@ std::optional<std::string> RowCheck::AccessProblem(const AccessRow& access) cons
   if (!is_version(access.base_seq)) {
     return about(fmt::format("that updated version {}, which cannot exist", access.base_seq));
   }
-  if (access.stage < 0 || access.stage >= run_.stages) {
-    return about(fmt::format("on stage {} of {}", access.stage, run_.stages));
+  if (access.stage < 0 || access.stage >= stages_) {
+    return about(fmt::format("on stage {} of {}", access.stage, stages_));
   }
   if (access.weights.has_value() != weights_ || access.optimizer_state.has_value() != weights_ ||
       access.gradients.has_value() != full_) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@ namespace verbatim {
 
 class RowCheck {
  public:
-  /// Keeps references: `run`, `spec` and `table` outlive it.
-  RowCheck(const RunInfo& run, const Spec& spec, const LayerTable& table);
+  /// Keeps references: `run`, `spec` and `table` outlive it. A subnet may have been trained on the
+  /// stages of the run or of any of its resumptions.
+  RowCheck(const RunInfo& run, std::span<const ResumptionRow> resumptions, const Spec& spec,
+           const LayerTable& table);
 
   /// What is wrong with the row ("subnet 5 has no access of block3.1, which it chose"); nothing
   /// where it is sound. Accesses and activations ascend, as a reader gives them.
@@ -33,6 +36,7 @@ class RowCheck {
   const RunInfo& run_;
   const Spec& spec_;
   const LayerTable& table_;
+  std::int64_t stages_;  ///< most that any part of the run had
   bool weights_;  ///< level `weights` or `full`
   bool full_;
 };

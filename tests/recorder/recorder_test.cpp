@@ -64,6 +64,8 @@ class FakeWriter final : public RecordWriter {
     if (log_.fail_evaluations) return Failed("no evaluations");
     return {};
   }
+  Status WriteCheckpoint(const CheckpointRow&, std::int64_t) override { return {}; }
+  Head CurrentHead() const override { return {}; }
   Status Close(RunStatus status, const std::string& detail) override {
     log_.ends.push_back(fmt::format("{}: {}", ToString(status), detail));
     return {};

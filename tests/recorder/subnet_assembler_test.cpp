@@ -69,7 +69,8 @@ TEST_F(SubnetAssemblerTest, RowsAreSortedByTheirKeys) {
   }
   for (const auto& row : rows_.at(0).activities) order += std::to_string(row.begin_ns) + " ";
   EXPECT_EQ(order, "1 3 5 01 02 10 3 9 0 0 0 ");
-  EXPECT_EQ(rows_.at(0).content_digest, SubnetContentDigest(rows_.at(0)));
+  EXPECT_EQ(rows_.at(0).content_leaf, ContentLeaf(rows_.at(0)));
+  EXPECT_EQ(rows_.at(0).layout_leaf, LayoutLeaf(rows_.at(0)));
 }
 
 TEST_F(SubnetAssemblerTest, SinksErrorIsReturned) {

@@ -72,9 +72,9 @@ std::vector<std::int64_t> AllOf(const Spec& spec) {
   return subnets;
 }
 
-std::vector<Digest> Contents(const std::vector<SubnetRow>& rows) {
-  std::vector<Digest> contents;
-  for (const SubnetRow& row : rows) contents.push_back(SubnetContentDigest(row));
+std::vector<Hash256> Contents(const std::vector<SubnetRow>& rows) {
+  std::vector<Hash256> contents;
+  for (const SubnetRow& row : rows) contents.push_back(ContentLeaf(row));
   return contents;
 }
 
@@ -127,8 +127,8 @@ TEST_F(ConeTest, ACausalConeHasTheBitsOfTheWholeRunAndNothingElseIsExecuted) {
     ASSERT_TRUE(Reexecute(run_, options, sink).has_value());
     ASSERT_EQ(sink.subnets.size(), plan.subnets.size()) << "subnet " << seq;
     for (const SubnetRow& row : sink.subnets) {
-      EXPECT_EQ(SubnetContentDigest(row),
-                SubnetContentDigest(reference_[static_cast<std::size_t>(row.seq)]))
+      EXPECT_EQ(ContentLeaf(row),
+                ContentLeaf(reference_[static_cast<std::size_t>(row.seq)]))
           << "subnet " << row.seq << " in the cone of " << seq;
     }
     EXPECT_EQ(sink.subnets.back().seq, seq);

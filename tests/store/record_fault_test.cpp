@@ -40,7 +40,7 @@ TEST_F(RecordFaultTest, ARewrittenRowDiffersInOneBitOfOneDigest) {
 }
 
 TEST_F(RecordFaultTest, ADeletedSubnetLeavesNoRowBehind) {
-  ASSERT_TRUE(DeleteSubnetRows(path_, 2).has_value());
+  ASSERT_TRUE(DeleteSubnetRow(path_, 2).has_value());
   const std::vector<SubnetRow> subnets = Subnets();
   ASSERT_EQ(subnets.size(), 4u);
   const std::int64_t left[] = {0, 1, 3, 4};
@@ -66,7 +66,7 @@ TEST_F(RecordFaultTest, WhatIsNotThereCannotBeDamaged) {
   const std::string before = ReadFile(path_);
   EXPECT_EQ(RewriteAccessRow(path_, 9, 1).error().kind, ErrorKind::kFailed);
   EXPECT_EQ(RewriteAccessRow(path_, 3, 2).error().kind, ErrorKind::kFailed);  // without digests
-  EXPECT_EQ(DeleteSubnetRows(path_, 9).error().kind, ErrorKind::kFailed);
+  EXPECT_EQ(DeleteSubnetRow(path_, 9).error().kind, ErrorKind::kFailed);
   EXPECT_EQ(ReadFile(path_), before);
   EXPECT_EQ(TruncateFile(folder_ / "none.db").error().kind, ErrorKind::kFailed);
 }

@@ -22,7 +22,8 @@ void ExpectEqual(const SubnetRow& actual, const SubnetRow& expected) {
   EXPECT_EQ(actual.samples, expected.samples);
   EXPECT_EQ(actual.batch_digest, expected.batch_digest);
   EXPECT_EQ(actual.loss_bits, expected.loss_bits);
-  EXPECT_EQ(actual.content_digest, expected.content_digest);
+  EXPECT_EQ(actual.content_leaf, expected.content_leaf);
+  EXPECT_EQ(actual.layout_leaf, expected.layout_leaf);
   EXPECT_EQ(actual.activations, expected.activations);
   ASSERT_EQ(actual.accesses.size(), expected.accesses.size());
   for (std::size_t i = 0; i < expected.accesses.size(); ++i) {

@@ -36,6 +36,13 @@ inline Digest SampleDigest(int first) {
   return digest;
 }
 
+/// Thirty-two bytes that count up from `first`.
+inline Hash256 SampleHash(int first) {
+  Hash256 hash;
+  for (auto& byte : hash.bytes) byte = static_cast<std::uint8_t>(first++);
+  return hash;
+}
+
 inline RunInfo SampleRun() {
   RunInfo run;
   run.tool_version = "0.1.0";
@@ -77,7 +84,8 @@ inline SubnetRow SampleSubnet(std::int64_t seq, int accesses = 3) {
   subnet.samples = {0, 4294967295u, static_cast<std::uint32_t>(seq), 256};
   subnet.batch_digest = SampleDigest(static_cast<int>(seq));
   subnet.loss_bits = 0x3f800000u + static_cast<std::uint32_t>(seq);
-  subnet.content_digest = SampleDigest(90 + static_cast<int>(seq));
+  subnet.content_leaf = SampleHash(90 + static_cast<int>(seq));
+  subnet.layout_leaf = SampleHash(160 + static_cast<int>(seq));
   for (int i = 0; i < accesses; ++i) {
     AccessRow access;
     access.layer = i;
@@ -127,7 +135,7 @@ inline void WriteSample(const std::filesystem::path& path, const std::vector<Sub
 /// Runs SQL with all of SQLite's guards off, as somebody who tampers would.
 inline void Tamper(const std::filesystem::path& path, const std::string& sql) {
   SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
-  database.exec("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
+  database.exec("PRAGMA ignore_check_constraints = ON");
   database.exec(sql);
 }
 

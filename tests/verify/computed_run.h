@@ -170,7 +170,8 @@ class ComputedRun {
       access.weights = state.weights;
       access.optimizer_state = state.optimizer_state;
     }
-    row.content_digest = SubnetContentDigest(row);
+    row.content_leaf = ContentLeaf(row);
+    row.layout_leaf = LayoutLeaf(row);
     subnets_.push_back(std::move(row));
   }
 

@@ -192,8 +192,8 @@ TEST_P(ExamineEdit, IsFoundWithoutExecution) {
   const Check& check = Find(verdict, kCheckSubnets);
   ASSERT_EQ(check.problem_count, 1);
   EXPECT_THAT(check.problems.front(),
-              testing::MatchesRegex("subnet 5: its rows were changed after they were written "
-                                    "\\(digest [0-9a-f]{8}, recorded [0-9a-f]{8}\\)"));
+              testing::MatchesRegex("subnet 5: its row was changed after it was written "
+                                    "\\(leaf [0-9a-f]{8}, recorded [0-9a-f]{8}\\)"));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
                  [](SubnetRow& s) { s.accesses[0].optimizer_state->bytes[7] ^= 1; }},
         EditCase{"Gradients", [](SubnetRow& s) { s.accesses[0].gradients->bytes[7] ^= 1; }, "full"},
         EditCase{"Activation", [](SubnetRow& s) { s.activations[3].digest.bytes[7] ^= 1; }, "full"},
-        EditCase{"ItsDigest", [](SubnetRow& s) { s.content_digest.bytes[3] ^= 1; }}),
+        EditCase{"ItsLeaf", [](SubnetRow& s) { s.content_leaf.bytes[3] ^= 1; }}),
     [](const auto& test) { return test.param.name; });
 
 TEST(Examine, DoesNotDigestWhereASubnetRan) {

@@ -17,6 +17,7 @@
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
 #include "supernet/stream.h"
+#include "tests/verify/memory_reader.h"
 
 namespace verbatim {
 
@@ -95,7 +96,8 @@ inline SubnetRow SampleSubnet(const SearchSpace& space, const std::vector<Subnet
     const int position = i % space.positions();
     row.activations.push_back({microbatch, position, MakeDigest(5, row.seq, microbatch, position)});
   }
-  row.content_digest = SubnetContentDigest(row);
+  row.content_leaf = ContentLeaf(row);
+  row.layout_leaf = LayoutLeaf(row);
   return row;
 }
 
@@ -140,7 +142,10 @@ inline SampleRun MakeSampleRun(const std::string& level = "weights") {
 
 /// Makes changed rows those of a record that was written so, instead of changed afterwards.
 inline void Seal(SampleRun& sample) {
-  for (SubnetRow& row : sample.subnets) row.content_digest = SubnetContentDigest(row);
+  for (SubnetRow& row : sample.subnets) {
+    row.content_leaf = ContentLeaf(row);
+    row.layout_leaf = LayoutLeaf(row);
+  }
 }
 
 inline std::int64_t CountAccesses(const SampleRun& sample) {
@@ -150,7 +155,7 @@ inline std::int64_t CountAccesses(const SampleRun& sample) {
 }
 
 /// Reads a SampleRun, which it refers to and which may be changed in between.
-class SampleReader : public RecordReader {
+class SampleReader : public MemoryReader {
  public:
   explicit SampleReader(const SampleRun& sample) : sample_(sample) {}
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "store/reader.h"
+#include "tests/verify/memory_reader.h"
 #include "verify/comparison.h"
 #include "verify/verdict.h"
 
@@ -30,7 +30,7 @@ struct SyntheticShape {
 };
 
 /// The layers of position p are p · candidates …; every layer is versioned.
-class SyntheticReader : public RecordReader {
+class SyntheticReader : public MemoryReader {
  public:
   explicit SyntheticReader(const SyntheticShape& shape) : shape_(shape) {
     std::vector<std::int64_t> last_user(
