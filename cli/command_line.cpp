@@ -72,6 +72,8 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddShowCommand(app, invocation);
   AddProfileCommand(app, invocation);
   AddSimulateCommand(app, invocation);
+  AddKeygenCommand(app, invocation);
+  AddProofCommand(app, invocation);
   AddDoctorCommand(app, invocation);
 }
 

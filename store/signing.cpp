@@ -177,6 +177,10 @@ tl::unexpected<Error> NoKey(const fs::path& path, std::string_view wanted, std::
 
 }  // namespace
 
+std::string ToShortHex(const PublicKey& key) {
+  return BytesToHex(key.bytes).substr(0, 8);
+}
+
 SecretKey::~SecretKey() {
   sodium_memzero(bytes.data(), bytes.size());
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -15,6 +16,8 @@ struct PublicKey {
   std::array<std::uint8_t, 32> bytes{};
   bool operator==(const PublicKey&) const = default;
 };
+/// The first 8 hexadecimal digits, for people.
+std::string ToShortHex(const PublicKey& key);
 
 /// Wiped from memory when it goes.
 struct SecretKey {
