@@ -116,6 +116,7 @@ Result<Hash256> CheckpointFiles::Write(const EncodedTensors& tensors) {
   const std::vector<std::string_view> pieces = tensors.Pieces();
   const Hash256 file = Blake2bOfPieces(pieces);
   RETURN_IF_ERROR(WriteDurably(folder_ / CheckpointFileName(file), pieces));
+  awaited_.insert(file);
   return file;
 }
 
@@ -124,9 +125,10 @@ Status CheckpointFiles::RemoveUnnamed(std::span<const CheckpointRow> rows) {
   for (const CheckpointRow& row : rows) {
     for (const CheckpointLayer& layer : row.layers) named.insert(layer.file);
   }
+  std::erase_if(awaited_, [&](const Hash256& file) { return named.contains(file); });
   ASSIGN_OR_RETURN(const std::vector<Hash256> files, ListCheckpointFiles(folder_));
   for (const Hash256& file : files) {
-    if (named.contains(file)) continue;
+    if (named.contains(file) || awaited_.contains(file)) continue;
     RETURN_IF_ERROR(RemoveFile(folder_ / CheckpointFileName(file)));
   }
   return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,8 +32,9 @@ class CheckpointFiles {
   /// written anew: what lies there may be damaged.
   Result<Hash256> Write(const EncodedTensors& tensors);
 
-  /// Removes every checkpoint file that none of these names. To be called once the rows that named
-  /// the others are gone from the record for good.
+  /// Removes every checkpoint file that none of these names, but for those that this object wrote
+  /// and no row has named so far: they are of a checkpoint to come. To be called once the rows that
+  /// named the others are gone from the record for good.
   Status RemoveUnnamed(std::span<const CheckpointRow> rows);
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -41,6 +43,7 @@ class CheckpointFiles {
   explicit CheckpointFiles(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   std::filesystem::path folder_;
+  std::set<Hash256> awaited_;  ///< written, and not named by a row yet
 };
 
 /// The checkpoint files of a folder, in no order; none where there is no such folder.

@@ -90,11 +90,26 @@ TEST_F(CheckpointFilesTest, OnlyFilesThatARowNamesStay) {
   const Hash256 a = files.Write(Tensors(a_)).value();
   const Hash256 b = files.Write(Tensors(b_)).value();
   std::ofstream(files.folder() / "notes.txt") << "mine";
-  const CheckpointRow row{16, "", {{3, b}, {-1, b}}};
-  ASSERT_TRUE(files.RemoveUnnamed(std::span(&row, 1)).has_value());
+  const CheckpointRow first{8, "", {{3, a}, {-1, b}}};
+  ASSERT_TRUE(files.RemoveUnnamed(std::span(&first, 1)).has_value());
+  EXPECT_EQ(Listed().size(), 2u);
+  const CheckpointRow second{16, "", {{-1, b}, {-1, b}}};
+  ASSERT_TRUE(files.RemoveUnnamed(std::span(&second, 1)).has_value());
   EXPECT_EQ(Listed(), std::vector<Hash256>{b});
   EXPECT_TRUE(fs::exists(files.folder() / "notes.txt"));
   EXPECT_FALSE(fs::exists(PathOf(a)));
+}
+
+TEST_F(CheckpointFilesTest, FilesOfACheckpointToComeStay) {
+  Open().Write(Tensors("left over")).value();
+  CheckpointFiles files = Open();
+  const Hash256 a = files.Write(Tensors(a_)).value();
+  const Hash256 next = files.Write(Tensors(b_)).value();
+  const CheckpointRow row{8, "", {{3, a}}};
+  ASSERT_TRUE(files.RemoveUnnamed(std::span(&row, 1)).has_value());
+  EXPECT_TRUE(fs::exists(PathOf(a)));
+  EXPECT_TRUE(fs::exists(PathOf(next)));
+  EXPECT_EQ(Listed().size(), 2u);
 }
 
 TEST_F(CheckpointFilesTest, WhatAnInterruptedWriteLeftGoesAway) {
