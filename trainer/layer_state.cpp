@@ -21,19 +21,6 @@
 namespace verbatim {
 namespace {
 
-/// Names of an optimizer's state tensors per parameter, in order.
-std::vector<const char*> StateNames(const OptimizerSpec& optimizer) {
-  switch (optimizer.kind) {
-    case OptimizerKind::kSgd:
-      if (optimizer.momentum == 0.0) return {};
-      return {"momentum_buffer"};
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return {"exp_avg", "exp_avg_sq"};
-  }
-  VERBATIM_CHECK(false, "optimizer {}", static_cast<int>(optimizer.kind));
-}
-
 void FillKaimingUniform(const RandomKey& key, at::Tensor& tensor) {
   const std::int64_t fan_in = tensor.numel() / tensor.size(0);
   const auto bound = static_cast<float>(std::sqrt(6.0 / static_cast<double>(fan_in)));
@@ -102,6 +89,18 @@ void ApplySgd(const OptimizerSpec& optimizer, double learning_rate,
 
 }  // namespace
 
+std::vector<const char*> OptimizerStateNames(const OptimizerSpec& optimizer) {
+  switch (optimizer.kind) {
+    case OptimizerKind::kSgd:
+      if (optimizer.momentum == 0.0) return {};
+      return {"momentum_buffer"};
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return {"exp_avg", "exp_avg_sq"};
+  }
+  VERBATIM_CHECK(false, "optimizer {}", static_cast<int>(optimizer.kind));
+}
+
 LayerState InitialLayerState(const Layer& layer, const OptimizerSpec& optimizer, std::uint64_t seed,
                              at::Device device) {
   LayerState state;
@@ -109,7 +108,7 @@ LayerState InitialLayerState(const Layer& layer, const OptimizerSpec& optimizer,
   for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
     const RandomKey key{seed, RandomPurpose::kInitialWeights, static_cast<std::uint32_t>(i), id};
     at::Tensor parameter = InitialTensor(layer.parameters[i], key, device);
-    for (std::size_t s = 0; layer.trainable && s < StateNames(optimizer).size(); ++s) {
+    for (std::size_t s = 0; layer.trainable && s < OptimizerStateNames(optimizer).size(); ++s) {
       state.optimizer_state.push_back(at::zeros_like(parameter));
     }
     state.parameters.push_back(parameter.requires_grad_(layer.trainable));
@@ -196,7 +195,7 @@ Digest WeightsDigest(const Layer& layer, const LayerState& state) {
 Digest OptimizerStateDigest(const Layer& layer, const OptimizerSpec& optimizer,
                             const LayerState& state) {
   NamedTensorsDigest digest;
-  const std::vector<const char*> names = StateNames(optimizer);
+  const std::vector<const char*> names = OptimizerStateNames(optimizer);
   for (std::size_t i = 0; i < state.optimizer_state.size(); ++i) {
     const std::string& parameter = layer.parameters[i / names.size()].name;
     digest.Add(parameter + "." + names[i % names.size()], TensorDigest(state.optimizer_state[i]));

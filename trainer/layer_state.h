@@ -35,6 +35,9 @@ struct LayerState {
   std::deque<LayerRead> earlier;
 };
 
+/// Names of the state tensors that an optimizer keeps of each parameter, in order.
+std::vector<const char*> OptimizerStateNames(const OptimizerSpec& optimizer);
+
 /// The initial weights: a function of (seed, layer) alone (docs/spec.md, section 5).
 LayerState InitialLayerState(const Layer& layer, const OptimizerSpec& optimizer, std::uint64_t seed,
                              at::Device device);

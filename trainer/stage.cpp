@@ -69,6 +69,10 @@ void Stage::ObserveVersions(SubnetRun& subnet, OpenSubnet& open) {
   for (int position = subnet.ranges.Begin(index_); position < subnet.ranges.End(index_);
        ++position) {
     const Layer& layer = context_.space.LayerAt(position, subnet.choices);
+    // The forward writes batch norm's running statistics already, unless there is a delay.
+    if (context_.checkpoints && layer.IsVersioned() && layer.delay == 0) {
+      context_.checkpoints->BeforeChange(subnet.seq, layer);
+    }
     open.uses.push_back({&layer, Read(layer, subnet.seq), {}});
   }
   if (IsFirst() && context_.space.layers().back().op.tied) {
@@ -229,6 +233,7 @@ void Stage::UpdateLayer(const SubnetRun& subnet, const LayerUse& use,
   LayerState& state = context_.layers[layer.id];
   LayerState copy;
   if (layer.delay > 0) {
+    if (context_.checkpoints) context_.checkpoints->BeforeChange(subnet.seq, layer);
     // The asynchronous policy lets two stages update a layer at once.
     const std::lock_guard lock(context_.delayed_layers);
     copy = CopyForUpdate(state);

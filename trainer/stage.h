@@ -16,6 +16,7 @@
 #include "schedule/task.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
+#include "trainer/checkpoint_capture.h"
 #include "trainer/layer_state.h"
 #include "trainer/operators.h"
 #include "trainer/stage_probe.h"
@@ -38,6 +39,7 @@ struct RunContext {
   Observer* observer = nullptr;               ///< null: nothing is digested or reported
   std::function<std::int64_t()> nanoseconds;  ///< clock since the run's start
   StageProbe* probe = nullptr;                ///< null: nobody looks in
+  CheckpointCapture* checkpoints = nullptr;   ///< null: none are taken
 };
 
 /// One thread at a time. Throws what LibTorch throws.

@@ -15,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/exception_text.h"
 #include "schedule/partition.h"
 #include "schedule/policy.h"
 #include "schedule/scheduler.h"
+#include "trainer/checkpoint_capture.h"
 #include "trainer/in_process_transport.h"
 #include "trainer/stage.h"
 
@@ -52,7 +54,12 @@ class Pipeline {
             experiment.space, partition, policy,
             SchedulerOptions{static_cast<std::int32_t>(experiment.spec.training.microbatches),
                              options.in_flight}),
-        wake_(static_cast<std::size_t>(partition.stages())) {}
+        wake_(static_cast<std::size_t>(partition.stages())) {
+    if (!options.checkpoints.sink) return;
+    checkpoints_.emplace(experiment.space, experiment.spec.training.optimizer, experiment.layers,
+                         options.checkpoints, options.first);
+    context_.checkpoints = &*checkpoints_;
+  }
 
   TrainingOutcome Run() {
     {
@@ -62,10 +69,16 @@ class Pipeline {
     std::vector<std::thread> threads;
     StartThreads(threads);
     for (std::thread& thread : threads) thread.join();
+    if (checkpoints_) CloseCheckpoints();
     return Outcome();
   }
 
  private:
+  void CloseCheckpoints() {
+    const Status closed = checkpoints_->Close(/*at_end=*/failure_.empty() && !bad_loss_);
+    if (!closed && failure_.empty()) failure_ = closed.error().message;
+  }
+
   void StartThreads(std::vector<std::thread>& threads) {
     try {
       for (int stage = 0; stage < static_cast<int>(wake_.size()); ++stage) {
@@ -121,7 +134,8 @@ class Pipeline {
     subnets_.erase(seq);
     WakeReadyStages();
     lock.unlock();
-    const Status status = ReportFinished(seq, loss);
+    Status status = ReportFinished(seq, loss);
+    if (status && checkpoints_) status = checkpoints_->OnFinished(seq);
     lock.lock();
     if (!status) Abort(status.error().message);
     if (options_.stop_on_nan && !std::isfinite(loss)) {
@@ -143,6 +157,7 @@ class Pipeline {
     while (!stops && scheduler_.CanAdmit() && admitted_ < Planned()) {
       const std::int64_t seq = options_.sequence ? (*options_.sequence)[admitted_] : admitted_;
       ++admitted_;
+      if (checkpoints_) checkpoints_->OnAdmitted(seq);
       SubnetRun subnet;
       subnet.seq = seq;
       subnet.choices = experiment_.sampler->Draw(seq);
@@ -199,15 +214,17 @@ class Pipeline {
   std::mutex delayed_layers_;
   RunContext context_;
 
-  std::mutex reports_;         ///< taken without the mutex below
-  std::int64_t finished_ = 0;  ///< guarded by reports_
+  std::optional<CheckpointCapture> checkpoints_;  ///< its locks are taken after those here
+
+  std::mutex reports_;                      ///< taken without the mutex below
+  std::int64_t finished_ = options_.first;  ///< guarded by reports_
 
   std::mutex mutex_;
   Scheduler scheduler_;
   std::map<std::int64_t, SubnetRun> subnets_;  ///< in flight; nodes stay where they are
   std::vector<std::condition_variable> wake_;  ///< by stage
   std::vector<Delivery> deliveries_;           ///< empty between two calls
-  std::int64_t admitted_ = 0;
+  std::int64_t admitted_ = options_.first;
   std::int64_t versions_moved_ = 0;
   std::optional<std::pair<std::int64_t, float>> bad_loss_;  ///< lowest seq
   std::string failure_;
@@ -231,11 +248,16 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
         "leave --stages out, or use --policy causal");
   }
   RETURN_IF_ERROR(CheckTrainable(options.policy));
+  if (options.checkpoints.sink && options.policy == "asynchronous") {
+    return UsageError("--policy asynchronous ignores causality, so there is no checkpoint of it",
+                      "take none: --keep-checkpoints 0");
+  }
   RETURN_IF_ERROR(MakePartition(options.partition, experiment.space, {}, options.stages));
   return {};
 }
 
 Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options) {
+  VERBATIM_CHECK(!options.sequence || (options.first == 0 && !options.checkpoints.sink));
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(auto policy, MakePolicy(options.policy));
   const CostTable costs =

@@ -13,6 +13,7 @@
 #include "schedule/task.h"
 #include "store/record.h"
 #include "supernet/costs.h"
+#include "trainer/checkpoint_settings.h"
 #include "trainer/experiment.h"
 #include "trainer/stage_probe.h"
 
@@ -30,12 +31,18 @@ struct TrainingOptions {
   /// Which subnets to train, ascending; absent: all of the stream. To get the bits of the whole
   /// stream, every subnet's causal predecessors must be among them (schedule/causal_cone.h).
   std::optional<std::vector<std::int64_t>> sequence;
+  /// Subnets below it are done, and the experiment's layers are as they left them (LoadCheckpoint):
+  /// training goes on with it. 0 where there is a `sequence`.
+  std::int64_t first = 0;
   std::string policy = "causal";
   RecordLevel record_level = RecordLevel::kWeights;
   bool stop_on_nan = true;
   Observer* observer = nullptr;             ///< null: nothing is digested
   const std::atomic<bool>* stop = nullptr;  ///< once true, no further subnet is admitted
-  /// Subnets finished so far and the newest one's loss; one call at a time.
+  /// Whole streams under a causal policy only.
+  CheckpointSettings checkpoints;
+  /// Subnets finished so far, those below `first` too, and the newest one's loss; one call at a
+  /// time.
   std::function<void(std::int64_t finished, float loss)> on_progress;
   StageProbe* probe = nullptr;  ///< null: nobody looks into the stages
 };
@@ -43,16 +50,17 @@ struct TrainingOptions {
 struct TrainingOutcome {
   RunStatus status = RunStatus::kComplete;
   std::string detail;               ///< why it stopped early
-  std::int64_t subnets = 0;         ///< finished
+  std::int64_t subnets = 0;         ///< finished, those below `first` too
   std::int64_t versions_moved = 0;  ///< layers handed from one stage to another
 };
 
 /// Whether the experiment can be trained under these options; kUsage where not.
 Status CheckTraining(const Experiment& experiment, const TrainingOptions& options);
 
-/// Trains the experiment's stream. Usage errors are returned before anything runs. A failure in
-/// the middle (an observer's error, LibTorch's, a loss that is not finite) is an outcome with
-/// status kFailed: what finished before it has been reported to the observer.
+/// Trains the experiment's stream from `first` on. Usage errors are returned before anything runs.
+/// A failure in the middle (an observer's error, LibTorch's, a loss that is not finite) is an
+/// outcome with status kFailed: what finished before it has been reported to the observer. A run
+/// that is whole, or stopped on request, leaves a checkpoint of its end.
 Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options);
 
 }  // namespace verbatim
