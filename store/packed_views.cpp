@@ -25,7 +25,7 @@ std::string Little(const char* bytes, const std::string& at, int count) {
   for (int i = 0; i < count; ++i) {
     const std::string place = i == 0 ? at : fmt::format("{} + {}", at, i);
     const std::string byte = fmt::format("instr(every, substr({}, {}, 1)) - 1", bytes, place);
-    sql += i == 0 ? byte : fmt::format(" | ({}) << {}", byte, 8 * i);
+    sql += i == 0 ? byte : fmt::format(" | (({}) << {})", byte, 8 * i);
   }
   return fmt::format("({})", sql);
 }
