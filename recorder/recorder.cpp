@@ -49,6 +49,7 @@ class QueueRecorder final : public Recorder {
   Status OnSubnetFinished(std::int64_t seq) override { return assembler_.OnSubnetFinished(seq); }
 
   Status AddSubnet(SubnetRow&& subnet) override { return Push(std::move(subnet)); }
+  Status AddCheckpoint(const CheckpointRow& row, std::int64_t keep) override;
 
   Status Close(RunStatus status, const std::string& detail,
                std::span<const EvaluationRow> evaluations) override;
@@ -59,9 +60,22 @@ class QueueRecorder final : public Recorder {
     Clock::time_point queued;
   };
 
+  /// A checkpoint that waits to be committed after so many subnets.
+  struct PendingCheckpoint {
+    const CheckpointRow* row;
+    std::int64_t keep;
+    std::int64_t after;
+  };
+  /// What the writer does next: nothing of either when the recorder is stopping and all is done.
+  struct Batch {
+    std::vector<SubnetRow> subnets;
+    std::optional<PendingCheckpoint> checkpoint;  ///< then this one
+  };
+
   Status Push(SubnetRow&& subnet);
   void WriteUntilStopped();
-  std::vector<SubnetRow> WaitForBatch();
+  Batch WaitForBatch();
+  Status Write(const Batch& batch);
   void Fail(const Error& error);
   void Stop();
 
@@ -71,9 +85,13 @@ class QueueRecorder final : public Recorder {
   SubnetAssembler assembler_;
 
   std::mutex mutex_;
-  std::condition_variable has_room_;  // or has failed
-  std::condition_variable has_work_;  // or is stopping
+  std::condition_variable has_room_;         // or has failed
+  std::condition_variable has_work_;         // or is stopping
+  std::condition_variable checkpoint_done_;  // or has failed
   std::deque<Entry> queue_;
+  std::int64_t pushed_ = 0;  // subnets so far
+  std::int64_t taken_ = 0;   // of them, by the writer
+  std::optional<PendingCheckpoint> checkpoint_;
   bool is_stopping_ = false;
   std::optional<Error> error_;
 
@@ -86,38 +104,63 @@ Status QueueRecorder::Push(SubnetRow&& subnet) {
   if (error_) return tl::unexpected(*error_);
   VERBATIM_CHECK(!is_stopping_, "subnet {} finished after the recorder was closed", subnet.seq);
   queue_.push_back({std::move(subnet), Clock::now()});
+  ++pushed_;
   // The writer wakes for the first subnet, to take its time, and for a whole batch.
   if (queue_.size() == 1 || queue_.size() == batch_max_) has_work_.notify_one();
   return {};
 }
 
+Status QueueRecorder::AddCheckpoint(const CheckpointRow& row, std::int64_t keep) {
+  std::unique_lock lock(mutex_);
+  VERBATIM_CHECK(!checkpoint_ && !is_stopping_, "checkpoint {} comes beside another, or late",
+                 row.cut);
+  if (error_) return tl::unexpected(*error_);
+  checkpoint_ = {&row, keep, pushed_};
+  has_work_.notify_one();
+  checkpoint_done_.wait(lock, [this] { return error_ || !checkpoint_; });
+  checkpoint_.reset();
+  return error_ ? Status(tl::unexpected(*error_)) : Status();
+}
+
 void QueueRecorder::WriteUntilStopped() {
   try {
     while (true) {
-      const std::vector<SubnetRow> batch = WaitForBatch();
-      if (batch.empty()) return;
-      if (Status written = writer_->WriteSubnets(batch); !written) return Fail(written.error());
+      const Batch batch = WaitForBatch();
+      if (batch.subnets.empty() && !batch.checkpoint) return;
+      if (Status written = Write(batch); !written) return Fail(written.error());
     }
   } catch (const std::exception& error) {  // no memory left
     Fail(Error{ErrorKind::kFailed, fmt::format("the recorder stopped: {}", error.what()), ""});
   }
 }
 
-// Empty when the recorder is stopping and nothing is left.
-std::vector<SubnetRow> QueueRecorder::WaitForBatch() {
+Status QueueRecorder::Write(const Batch& batch) {
+  if (!batch.subnets.empty()) RETURN_IF_ERROR(writer_->WriteSubnets(batch.subnets));
+  if (!batch.checkpoint) return {};
+  RETURN_IF_ERROR(writer_->WriteCheckpoint(*batch.checkpoint->row, batch.checkpoint->keep));
+  const std::scoped_lock lock(mutex_);
+  checkpoint_.reset();
+  checkpoint_done_.notify_all();
+  return {};
+}
+
+QueueRecorder::Batch QueueRecorder::WaitForBatch() {
   std::unique_lock lock(mutex_);
-  has_work_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
+  has_work_.wait(lock, [this] { return is_stopping_ || checkpoint_ || !queue_.empty(); });
   if (!queue_.empty()) {
     const auto deadline =
         queue_.front().queued + std::chrono::milliseconds(options_.commit_interval_ms);
-    has_work_.wait_until(lock, deadline,
-                         [this] { return is_stopping_ || queue_.size() >= batch_max_; });
+    has_work_.wait_until(lock, deadline, [this] {
+      return is_stopping_ || checkpoint_ || queue_.size() >= batch_max_;
+    });
   }
-  std::vector<SubnetRow> batch;
-  while (!queue_.empty() && batch.size() < batch_max_) {
-    batch.push_back(std::move(queue_.front().subnet));
+  Batch batch;
+  while (!queue_.empty() && batch.subnets.size() < batch_max_) {
+    batch.subnets.push_back(std::move(queue_.front().subnet));
     queue_.pop_front();
+    ++taken_;
   }
+  if (checkpoint_ && taken_ >= checkpoint_->after) batch.checkpoint = checkpoint_;
   has_room_.notify_all();
   return batch;
 }
@@ -127,6 +170,7 @@ void QueueRecorder::Fail(const Error& error) {
   error_ = error;
   queue_.clear();
   has_room_.notify_all();
+  checkpoint_done_.notify_all();
 }
 
 void QueueRecorder::Stop() {

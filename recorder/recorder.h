@@ -28,6 +28,11 @@ class Recorder : public Observer {
   /// Records a whole subnet, instead of the events of one. Otherwise as OnSubnetFinished.
   virtual Status AddSubnet(SubnetRow&& subnet) = 0;
 
+  /// Records a checkpoint after all subnets that finished before the call, and deletes all but the
+  /// `keep` newest. Returns once that is safe on the disk, so that files which no row names any
+  /// more can go; or with the writer's first error. One thread at a time, none of a stage's.
+  virtual Status AddCheckpoint(const CheckpointRow& row, std::int64_t keep) = 0;
+
   /// Waits until all finished subnets are committed, writes evaluations and the end of the run,
   /// closes the file and joins the thread. Call once, from one thread, after training. Returns the
   /// writer's first error. Without it the destructor commits what is queued and leaves the run

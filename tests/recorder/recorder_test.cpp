@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "tests/store/sample_record.h"
 
@@ -42,6 +43,9 @@ struct WriterLog {
   bool is_held = false;           // WriteSubnets waits for Release
   std::size_t fail_at = 1000000;  // number of the batch that fails
   bool fail_evaluations = false;
+  bool fail_checkpoints = false;
+  /// Cut, how many are kept, and how many subnets were committed before it.
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>> checkpoints;
   std::vector<std::size_t> batch_sizes;
   std::set<std::int64_t> seqs;
   std::vector<std::string> ends;
@@ -64,7 +68,12 @@ class FakeWriter final : public RecordWriter {
     if (log_.fail_evaluations) return Failed("no evaluations");
     return {};
   }
-  Status WriteCheckpoint(const CheckpointRow&, std::int64_t) override { return {}; }
+  Status WriteCheckpoint(const CheckpointRow& row, std::int64_t keep) override {
+    const std::scoped_lock lock(log_.mutex);
+    if (log_.fail_checkpoints) return Failed("no checkpoints");
+    log_.checkpoints.push_back({row.cut, keep, log_.seqs.size()});
+    return {};
+  }
   Head CurrentHead() const override { return {}; }
   Status Close(RunStatus status, const std::string& detail) override {
     log_.ends.push_back(fmt::format("{}: {}", ToString(status), detail));
@@ -175,6 +184,52 @@ TEST(RecorderTest, FailedEvaluationsAreReported) {
   ASSERT_FALSE(closed);
   EXPECT_EQ(closed.error().message, "no evaluations");
   EXPECT_THAT(log.ends, ElementsAre("failed: recording failed: no evaluations"));
+}
+
+CheckpointRow CheckpointAt(std::int64_t cut) {
+  CheckpointRow row;
+  row.cut = cut;
+  return row;
+}
+
+TEST(RecorderTest, ACheckpointIsCommittedAtOnceAndAfterItsSubnets) {
+  WriterLog log;
+  const auto recorder = Start(log, {.batch_max = 3, .commit_interval_ms = kNever});
+  ASSERT_TRUE(recorder->AddCheckpoint(CheckpointAt(0), 2));
+  for (int seq = 0; seq < 8; ++seq) ASSERT_TRUE(Record(*recorder, seq));
+  ASSERT_TRUE(recorder->AddCheckpoint(CheckpointAt(8), 1));
+  ASSERT_TRUE(recorder->AddCheckpoint(CheckpointAt(9), 1));
+  EXPECT_THAT(log.checkpoints,
+              ElementsAre(std::tuple(0, 2, 0u), std::tuple(8, 1, 8u), std::tuple(9, 1, 8u)));
+  ASSERT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
+}
+
+TEST(RecorderTest, ACheckpointThatFailsStopsTheRun) {
+  WriterLog log;
+  log.fail_checkpoints = true;
+  const auto recorder = Start(log, {.commit_interval_ms = kNever});
+  ASSERT_TRUE(Record(*recorder, 0));
+  const Status added = recorder->AddCheckpoint(CheckpointAt(1), 1);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().message, "no checkpoints");
+  EXPECT_EQ(Record(*recorder, 1).error().message, "no checkpoints");
+  EXPECT_EQ(recorder->AddCheckpoint(CheckpointAt(2), 1).error().message, "no checkpoints");
+  EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
+}
+
+TEST(RecorderTest, ACheckpointDoesNotWaitForAWriterThatHasFailed) {
+  WriterLog log;
+  log.fail_at = 1;
+  log.is_held = true;
+  const auto recorder = Start(log, {.batch_max = 1, .commit_interval_ms = 0});
+  ASSERT_TRUE(Record(*recorder, 0));
+  ASSERT_TRUE(log.WaitForBatches(1));
+  auto added =
+      std::async(std::launch::async, [&] { return recorder->AddCheckpoint(CheckpointAt(1), 1); });
+  log.Release();
+  EXPECT_EQ(added.get().error().message, "the disk is full");
+  EXPECT_TRUE(log.checkpoints.empty());
+  EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
 }
 
 TEST(RecorderTest, WithoutCloseWhatIsQueuedIsCommitted) {
