@@ -40,7 +40,8 @@ Explanation ExplainAccess(int code, Doing doing) {
     return {"the file or its folder cannot be written", "change the permissions or the path"};
   }
   if (doing == Doing::kWriting) {
-    return {"the file cannot be opened for writing", "check that its folder can be written"};
+    return {"the file cannot be opened for writing",
+            "check that its folder can be written, and that its disk has room"};
   }
   return {"the file cannot be opened", "check the permissions of the file and of its folder"};
 }
@@ -109,6 +110,13 @@ int SystemErrorOf(SQLite::Database* database) {
   if (database == nullptr) return 0;
   const int error = sqlite3_system_errno(database->getHandle());
   return error != 0 ? error : JournalSystemError(database->getHandle());
+}
+
+std::string SetJournalMode(SQLite::Database& database, const std::string& mode) {
+  SQLite::Statement statement(database, "PRAGMA journal_mode = " + mode);
+  std::string result;
+  while (statement.executeStep()) result = statement.getColumn(0).getString();
+  return result;
 }
 
 Transaction::Transaction(SQLite::Database& database, const char* begin)

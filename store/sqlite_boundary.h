@@ -35,6 +35,10 @@ auto AtSqliteBoundary(const std::filesystem::path& path, Doing doing,
   }
 }
 
+/// Changes the journal mode, and returns the one that is in force then. The statement gives its row
+/// before it commits: whoever reads the row alone never learns that the commit failed.
+std::string SetJournalMode(SQLite::Database& database, const std::string& mode);
+
 /// A transaction that is rolled back unless committed. Inside another one it does nothing.
 class Transaction {
  public:

@@ -33,15 +33,13 @@ constexpr std::int64_t kWalBytesMax = 4 << 20;
 // a writer is killed before its first checkpoint.
 Status WriteHead(SQLite::Database& database, const fs::path& path, const RecordState& state) {
   const bool is_large = state.run.subnets_planned >= kLargePageSubnets;
-  database.exec(
-      fmt::format("PRAGMA page_size = {}", is_large ? kLargePageBytes : kSmallPageBytes));
+  database.exec(fmt::format("PRAGMA page_size = {}", is_large ? kLargePageBytes : kSmallPageBytes));
   database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId));
   database.exec(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
   Transaction transaction(database, "BEGIN IMMEDIATE");
   CreateRecord(database, state);
   transaction.Commit();
-  const std::string mode = database.execAndGet("PRAGMA journal_mode = WAL").getString();
-  if (mode == "wal") return {};
+  if (SetJournalMode(database, "WAL") == "wal") return {};
   return Failed(fmt::format("cannot write {}: its file system has no shared memory for SQLite's "
                             "write-ahead log",
                             path.string()),
@@ -60,7 +58,7 @@ Status Retire(const fs::path& path) {
   if (!lock && lock.error().kind == ErrorKind::kFailed) return tl::unexpected(lock.error());
   try {
     SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
-    database.execAndGet("PRAGMA journal_mode = DELETE");
+    SetJournalMode(database, "DELETE");
   } catch (const SQLite::Exception& exception) {
     if (IsLock(exception.getErrorCode())) {
       return Failed(
@@ -125,7 +123,7 @@ class SqliteWriter final : public RecordWriter {
       transaction.emplace(*database_, "BEGIN IMMEDIATE");
       body();
       transaction->Commit();
-      return {};
+      return lock_->CheckStillAt(path_);
     });
   }
   // Likewise, and the commit takes all before it to the disk, even where a reader keeps the WAL in
@@ -262,7 +260,7 @@ Status SqliteWriter::WriteEnd(RunStatus status, const std::string& detail) {
 
 Status SqliteWriter::LeaveWalMode() {
   try {
-    database_->execAndGet("PRAGMA journal_mode = DELETE");
+    SetJournalMode(*database_, "DELETE");
   } catch (const SQLite::Exception& exception) {
     const int code = exception.getErrorCode();
     if (IsLock(code)) return {};  // somebody is reading: the record stays in WAL mode, and whole
@@ -330,16 +328,16 @@ Result<std::unique_ptr<RecordWriter>> RecordWriter::Reopen(const fs::path& path,
   ASSIGN_OR_RETURN(auto lock, WriterLock::Take(path));
   ASSIGN_OR_RETURN(RecordState state, ReadForResumption(path, resumption));
   DatabasePointer database;
-  return AtSqliteBoundary(
-      path, Doing::kWriting, database, [&]() -> Result<std::unique_ptr<RecordWriter>> {
-        database = OpenForWriting(path, busy_timeout_ms);
-        database->execAndGet("PRAGMA journal_mode = WAL");
-        Transaction transaction(*database, "BEGIN IMMEDIATE");
-        InsertResumption(*database, state);
-        transaction.Commit();
-        return std::make_unique<SqliteWriter>(path, std::move(lock), std::move(database),
-                                              std::move(state));
-      });
+  return AtSqliteBoundary(path, Doing::kWriting, database,
+                          [&]() -> Result<std::unique_ptr<RecordWriter>> {
+                            database = OpenForWriting(path, busy_timeout_ms);
+                            SetJournalMode(*database, "WAL");
+                            Transaction transaction(*database, "BEGIN IMMEDIATE");
+                            InsertResumption(*database, state);
+                            transaction.Commit();
+                            return std::make_unique<SqliteWriter>(
+                                path, std::move(lock), std::move(database), std::move(state));
+                          });
 }
 
 }  // namespace verbatim

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,16 +21,26 @@ tl::unexpected<Error> InUse(const fs::path& path) {
 Result<std::unique_ptr<WriterLock>> WriterLock::Take(const fs::path& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
-    return BadInput(fmt::format("cannot read {}: {}", path.string(),
-                                std::generic_category().message(errno)),
-                    "check the path and its permissions");
+    return BadInput(
+        fmt::format("cannot read {}: {}", path.string(), std::generic_category().message(errno)),
+        "check the path and its permissions");
   }
   std::unique_ptr<WriterLock> lock(new WriterLock(descriptor));
   if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno == EWOULDBLOCK) return InUse(path);
-  return Failed(fmt::format("cannot lock {}: {}", path.string(),
-                            std::generic_category().message(errno)),
-                "record to a local disk");
+  return Failed(
+      fmt::format("cannot lock {}: {}", path.string(), std::generic_category().message(errno)),
+      "record to a local disk");
+}
+
+Status WriterLock::CheckStillAt(const fs::path& path) const {
+  struct stat locked;
+  struct stat named;
+  const bool is_there = fstat(descriptor_, &locked) == 0 && stat(path.c_str(), &named) == 0;
+  if (is_there && locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) return {};
+  return Failed(fmt::format("cannot write {}: the file was {} while it was being written",
+                            path.string(), is_there ? "replaced" : "removed"),
+                "what was recorded is lost unless the file was moved; train the spec again");
 }
 
 WriterLock::~WriterLock() {

@@ -16,6 +16,9 @@ class WriterLock {
  public:
   /// kBadInput where the file cannot be opened, kFailed where another process writes the record.
   static Result<std::unique_ptr<WriterLock>> Take(const std::filesystem::path& path);
+  /// kFailed where `path` no longer leads to the locked file: it was removed, moved or replaced,
+  /// which neither SQLite nor the system would tell whoever goes on writing it.
+  Status CheckStillAt(const std::filesystem::path& path) const;
   ~WriterLock();
   WriterLock(const WriterLock&) = delete;
   WriterLock& operator=(const WriterLock&) = delete;

@@ -43,6 +43,21 @@ TEST_F(WriterTest, LeavesOneFile) {
   EXPECT_THAT(folder_.Files(), ElementsAre("run.db"));
 }
 
+TEST_F(WriterTest, FailsWhereItsFileIsGone) {
+  for (const bool is_replaced : {false, true}) {
+    const auto writer = CreateSample(path_);
+    ASSERT_TRUE(writer->WriteSubnets(SampleSubnets(1)));
+    fs::rename(path_, folder_ / "moved.db");
+    if (is_replaced) WriteFile(path_, "another file");
+    const Status written = writer->WriteSubnets(std::vector{SampleSubnet(1)});
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().kind, ErrorKind::kFailed);
+    EXPECT_THAT(written.error().message, HasSubstr(is_replaced ? "replaced" : "removed"));
+    EXPECT_FALSE(writer->Close(RunStatus::kComplete, ""));
+    for (const std::string& name : folder_.Files()) fs::remove(folder_ / name);
+  }
+}
+
 TEST_F(WriterTest, RefusesWhatIsInTheWay) {
   WriteFile(folder_ / "file", "text");
   WriteFile(folder_ / "orphan.db-wal", "text");
