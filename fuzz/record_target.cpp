@@ -22,6 +22,11 @@ void ReadAll(const RecordReader& reader) {
   (void)reader.SubnetCount();
   (void)reader.AccessCount();
   (void)reader.Evaluations();
+  (void)reader.Resumptions();
+  (void)reader.Checkpoints();
+  (void)reader.SchemaProblems();
+  (void)reader.HeadNow();
+  (void)reader.LeavesFrom(0);
   (void)reader.Lineage(1);
   (void)reader.Subnet(3, {true, true, true});
   (void)reader.ForEachSubnet({true, true, true}, [](const SubnetRow&) { return true; });

@@ -4,11 +4,12 @@ namespace verbatim::fuzz {
 namespace {
 
 constexpr Target kTargets[] = {
-    {"json", RunJson, nullptr},      {"spec", RunSpec, nullptr},
-    {"costs", RunCosts, CostsSeeds}, {"list", RunList, nullptr},
-    {"idx", RunIdx, nullptr},        {"cifar", RunCifar, nullptr},
-    {"text", RunText, nullptr},      {"record", RunRecord, RecordSeeds},
-    {"head", RunHead, HeadSeeds},    {"proof", RunProof, ProofSeeds},
+    {"json", RunJson, nullptr},         {"spec", RunSpec, nullptr},
+    {"costs", RunCosts, CostsSeeds},    {"list", RunList, nullptr},
+    {"idx", RunIdx, nullptr},           {"cifar", RunCifar, nullptr},
+    {"text", RunText, nullptr},         {"record", RunRecord, RecordSeeds},
+    {"packed", RunPacked, PackedSeeds}, {"safetensors", RunSafetensors, SafetensorsSeeds},
+    {"head", RunHead, HeadSeeds},       {"proof", RunProof, ProofSeeds},
     {"key", RunKey, nullptr},
 };
 

@@ -31,12 +31,16 @@ void RunIdx(std::string_view input);
 void RunCifar(std::string_view input);
 void RunText(std::string_view input);
 void RunRecord(std::string_view input);
+void RunPacked(std::string_view input);
+void RunSafetensors(std::string_view input);
 void RunHead(std::string_view input);
 void RunProof(std::string_view input);
 void RunKey(std::string_view input);
 
 std::vector<std::string> CostsSeeds();
 std::vector<std::string> RecordSeeds();
+std::vector<std::string> PackedSeeds();
+std::vector<std::string> SafetensorsSeeds();
 std::vector<std::string> HeadSeeds();
 std::vector<std::string> ProofSeeds();
 
