@@ -8,6 +8,7 @@ Engine starts (train, verify --reexecute) take a second or two each; everything 
 milliseconds. Tests that only read or damage a record share one, see `recorded`.
 """
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -20,12 +21,15 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BINARY = os.environ.get("VERBATIM_BINARY") or sys.exit(
     "VERBATIM_BINARY must name the program to test, like build/dev/cli/verbatim")
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "digits"
 SUBNETS = 16
+# Subnets of a run that no test waits for.
+LONG = 100_000
 # Against a program that hangs; far above what the slowest (sanitized) build needs.
 TIMEOUT_S = 300
 
@@ -147,6 +151,45 @@ class EndToEndTest(unittest.TestCase):
         result = self.expect(run(*arguments), code, err=("verbatim: error: ", *parts))
         self.assertEqual(result.out, "", str(result))
         return result
+
+
+class LongRunTest(EndToEndTest):
+    """A test that interferes with a training under way."""
+
+    @contextlib.contextmanager
+    def training(self, record, *options, subnets=10):
+        """A long run under way, with at least `subnets` subnets committed."""
+        arguments = ["train", self.write_spec(), "-o", record, "--subnets", LONG, *options]
+        process = subprocess.Popen(command(arguments), env=environment(), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            self.await_subnets(process, record, subnets)
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def await_subnets(self, process, record, subnets):
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.committed(record) < subnets:
+            self.assertLess(time.monotonic(), deadline, "nothing was committed")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.02)
+                self.fail(f"training ended early: {process.communicate()}")
+
+    def committed(self, record):
+        try:
+            database = sqlite3.connect(f"file:{record}?mode=ro", uri=True)
+        except sqlite3.OperationalError:
+            return 0
+        with contextlib.closing(database), contextlib.suppress(sqlite3.OperationalError):
+            return database.execute("SELECT count(*) FROM subnets").fetchone()[0]
+        return 0
+
+    def end(self, process, number):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        return process.returncode, out, err
 
 
 class SharedRecord:

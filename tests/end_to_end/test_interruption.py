@@ -1,56 +1,16 @@
 #!/usr/bin/env python3
 """A run that ends early leaves a sound record of what it did."""
 
-import contextlib
 import resource
 import shutil
 import signal
-import sqlite3
 import subprocess
-import time
 import unittest
 
-from harness import SUBNETS, TIMEOUT_S, EndToEndTest, command, environment, query, run
-
-LONG = 100_000
+from harness import LONG, SUBNETS, TIMEOUT_S, EndToEndTest, LongRunTest, command, query, run
 
 
-class Interruption(EndToEndTest):
-    @contextlib.contextmanager
-    def training(self, record, *options, subnets=10):
-        """A long run under way, with at least `subnets` subnets committed."""
-        arguments = ["train", self.write_spec(), "-o", record, "--subnets", LONG, *options]
-        process = subprocess.Popen(command(arguments), env=environment(), text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
-            self.await_subnets(process, record, subnets)
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
-
-    def await_subnets(self, process, record, subnets):
-        deadline = time.monotonic() + TIMEOUT_S
-        while self.committed(record) < subnets:
-            self.assertLess(time.monotonic(), deadline, "nothing was committed")
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=0.02)
-                self.fail(f"training ended early: {process.communicate()}")
-
-    def committed(self, record):
-        try:
-            database = sqlite3.connect(f"file:{record}?mode=ro", uri=True)
-        except sqlite3.OperationalError:
-            return 0
-        with contextlib.closing(database), contextlib.suppress(sqlite3.OperationalError):
-            return database.execute("SELECT count(*) FROM subnets").fetchone()[0]
-        return 0
-
-    def end(self, process, number):
-        process.send_signal(number)
-        out, err = process.communicate(timeout=TIMEOUT_S)
-        return process.returncode, out, err
-
+class Interruption(LongRunTest):
     def check_prefix(self, record, *parts):
         """The record verifies as far as it goes and says that it is not whole."""
         result = self.verify(record, says=(*parts, "This verdict is about what is recorded.",
