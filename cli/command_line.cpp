@@ -67,6 +67,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddCheckCommand(app, invocation);
   AddTrainCommand(app, invocation);
   AddVerifyCommand(app, invocation);
+  AddResumeCommand(app, invocation);
   AddReplayCommand(app, invocation);
   AddDiffCommand(app, invocation);
   AddShowCommand(app, invocation);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,10 +16,12 @@
 #include "cli/layout_options.h"
 #include "replay/explain.h"
 #include "replay/reexecute.h"
+#include "store/reader.h"
 #include "store/record.h"
 #include "supernet/costs.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
+#include "verify/verdict.h"
 
 namespace verbatim {
 
@@ -36,6 +39,17 @@ struct TrainRequest {
   std::optional<std::filesystem::path> data_folder;
   bool stop_on_nan = true;
   std::optional<std::string> inject;  ///< "CLASS[@SUBNET]"
+  bool quiet = false;
+  std::string command_line;
+};
+
+/// Options of `verbatim resume`, as typed.
+struct ResumeRequest {
+  std::filesystem::path record;
+  LayoutOptions layout;
+  std::optional<std::string> device;  ///< absent: of the recorded kind
+  std::optional<std::filesystem::path> data_folder;
+  bool stop_on_nan = true;
   bool quiet = false;
   std::string command_line;
 };
@@ -70,6 +84,11 @@ class Engine {
   /// Trains, records, prints the summary; returns when the record is closed. Ctrl-C (SIGINT,
   /// SIGTERM) stops admission, finishes the subnets in flight and closes as "interrupted".
   virtual Status Train(const TrainRequest& request) = 0;
+  /// Goes on with a run, from a record that `verdict` found sound and that is not complete; prints
+  /// the summary. A difference from what was recorded goes into the verdict, and nothing that
+  /// follows from it into the record. Errors as Train's; Ctrl-C likewise.
+  virtual Status Resume(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
+                        Verdict& verdict) = 0;
   /// Measures what every layer costs; progress on stderr. Ctrl-C stops it with an error (kFailed).
   virtual Result<MeasuredSpace> Profile(const ProfileRequest& request) = 0;
   /// Ctrl-C stops it with an error (kFailed).

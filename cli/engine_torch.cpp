@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <utility>
 
 #include "base/exception_text.h"
 #include "cli/progress.h"
 #include "cli/recorded_training.h"
+#include "cli/resumption.h"
 #include "cli/stop_signals.h"
 #include "supernet/costs.h"
 #include "trainer/environment.h"
@@ -41,6 +43,15 @@ Result<MeasuredSpace> MeasureLayers(const ProfileRequest& request) {
 Status TorchEngine::Train(const TrainRequest& request) {
   try {
     return TrainAndRecord(request);
+  } catch (const std::exception& error) {
+    return Failed("the run failed: " + ExceptionText(error));
+  }
+}
+
+Status TorchEngine::Resume(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
+                           Verdict& verdict) {
+  try {
+    return ResumeAndRecord(std::move(reader), request, verdict);
   } catch (const std::exception& error) {
     return Failed("the run failed: " + ExceptionText(error));
   }

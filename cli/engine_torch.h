@@ -8,6 +8,8 @@ namespace verbatim {
 class TorchEngine : public Engine {
  public:
   Status Train(const TrainRequest& request) override;
+  Status Resume(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
+                Verdict& verdict) override;
   Result<MeasuredSpace> Profile(const ProfileRequest& request) override;
   Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
                    ReexecutionSink& sink) override;

@@ -103,11 +103,11 @@ TrainingOutcome TrainAndEvaluate(Experiment& experiment, TrainingOptions options
 
 std::string DescribeTraining(const TrainingOptions& options, const TrainingOutcome& outcome,
                              const TrainingSummary& summary) {
-  std::string text =
-      fmt::format("trained {} in {:.1f} s ({:.1f} subnets/s) on {}, {} schedule\n",
-                  FormatCount(outcome.subnets, "subnet", "subnets"), summary.seconds,
-                  static_cast<double>(outcome.subnets) / std::max(summary.seconds, 1e-9),
-                  FormatCount(options.stages, "stage", "stages"), options.policy);
+  const std::int64_t trained = outcome.subnets - options.first;
+  std::string text = fmt::format("trained {} in {:.1f} s ({:.1f} subnets/s) on {}, {} schedule\n",
+                                 FormatCount(trained, "subnet", "subnets"), summary.seconds,
+                                 static_cast<double>(trained) / std::max(summary.seconds, 1e-9),
+                                 FormatCount(options.stages, "stage", "stages"), options.policy);
   if (!summary.last_losses.empty()) {
     const float sum = std::accumulate(summary.last_losses.begin(), summary.last_losses.end(), 0.0f);
     const auto count = static_cast<std::int64_t>(summary.last_losses.size());

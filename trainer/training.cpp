@@ -35,21 +35,21 @@ class Pipeline {
       : experiment_(experiment),
         options_(options),
         transport_(partition.stages()),
-        context_{
-            experiment.spec,
-            experiment.space,
-            partition.stages(),
-            *experiment.dataset,
-            experiment.layers,
-            delayed_layers_,
-            transport_,
-            experiment.device,
-            options.record_level,
-            options.observer,
-            [start = std::chrono::steady_clock::now()] {
-              return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-            },
-            options.probe},
+        context_{experiment.spec,
+                 experiment.space,
+                 partition.stages(),
+                 *experiment.dataset,
+                 experiment.layers,
+                 delayed_layers_,
+                 transport_,
+                 experiment.device,
+                 options.record_level,
+                 options.observer,
+                 [begin_ns = options.begin_ns, start = std::chrono::steady_clock::now()] {
+                   const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - start;
+                   return begin_ns + passed.count();
+                 },
+                 options.probe},
         scheduler_(
             experiment.space, partition, policy,
             SchedulerOptions{static_cast<std::int32_t>(experiment.spec.training.microbatches),

@@ -34,6 +34,9 @@ struct TrainingOptions {
   /// Subnets below it are done, and the experiment's layers are as they left them (LoadCheckpoint):
   /// training goes on with it. 0 where there is a `sequence`.
   std::int64_t first = 0;
+  /// What the run's clock says when training begins: 0, or, of a run that goes on, how long ago its
+  /// start was.
+  std::int64_t begin_ns = 0;
   std::string policy = "causal";
   RecordLevel record_level = RecordLevel::kWeights;
   bool stop_on_nan = true;

@@ -1,0 +1,114 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/data_option.h"
+#include "cli/forward.h"
+#include "cli/layout_options.h"
+#include "cli/output.h"
+#include "cli/output_file.h"
+#include "cli/reexecution.h"
+#include "verify/report.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+constexpr const char* kFooter =
+    "Goes on with a run that was stopped, killed or failed, from its newest usable checkpoint and\n"
+    "on any number of stages. Subnets after the checkpoint that are recorded already are executed\n"
+    "again and compared; a record is added to, never rewritten. In the end it is equal in content\n"
+    "to that of a run that nothing interrupted.\n"
+    "\n"
+    "Exit code 0: complete, or stopped by Ctrl-C; 1: a subnet that was executed again differs "
+    "from\n"
+    "what was recorded; 3: the record is damaged, or its data is missing; 4: the run failed "
+    "again,\n"
+    "or this machine's numeric environment is not the recorded one.\n"
+    "\n"
+    "Examples:\n"
+    "  verbatim resume run.db\n"
+    "  verbatim resume run.db --stages 8 --in-flight 6\n"
+    "  verbatim resume run.db --data /mnt/cifar10";
+
+/// Why there is nothing to go on with, or that there is.
+Status CheckResumable(const RecordReader& reader, const Verdict& verdict) {
+  const std::string path = ShellPath(verdict.record);
+  if (verdict.damaged) {
+    std::string first;
+    for (const Check& check : verdict.checks) {
+      if (check.damage && !check.problems.empty() && first.empty()) first = check.problems.front();
+    }
+    return BadInput(
+        fmt::format("{} is damaged, so nothing is added to it: {}", verdict.record, first),
+        fmt::format("See all that was found: verbatim verify {}", path));
+  }
+  if (verdict.first_difference) {
+    return UsageError(
+        fmt::format("{} does not follow its spec or the causal order: a run that goes "
+                    "on from it would prove nothing",
+                    verdict.record),
+        fmt::format("See what was found: verbatim verify {}", path));
+  }
+  ASSIGN_OR_RETURN(const auto environment, reader.Environment());
+  for (const EnvironmentRow& row : environment) {
+    if (row.key != "info.injected") continue;
+    return UsageError(
+        fmt::format("a fault was injected into {} on purpose ({})", verdict.record, row.value),
+        "Train the spec again.");
+  }
+  return {};
+}
+
+Result<int> Resume(const ResumeRequest& request, const Invocation& invocation) {
+  RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
+  ASSIGN_OR_RETURN(auto reader, RecordReader::Open(request.record));
+  const auto numerics = RecordedNumerics(*reader);
+  if (numerics && NeedsForward(invocation, *numerics)) {
+    return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
+  }
+  Verdict verdict = Examine(*reader, request.record.string(), invocation);
+  verdict.kind = VerdictKind::kReplay;
+  RETURN_IF_ERROR(CheckResumable(*reader, verdict));
+  if (verdict.run.status == RunStatus::kComplete) {
+    RETURN_IF_ERROR(
+        WriteToStdout(fmt::format("{} is complete: {}\n", verdict.record,
+                                  FormatCount(verdict.counts.subnets, "subnet", "subnets"))));
+    return 0;
+  }
+  RETURN_IF_ERROR(invocation.engine->Resume(std::move(reader), request, verdict));
+  if (!verdict.first_difference) return 0;
+  RETURN_IF_ERROR(WriteToStdout(RenderText(verdict)));
+  return verdict.exit_code();
+}
+
+}  // namespace
+
+void AddResumeCommand(CLI::App& app, Invocation& invocation) {
+  auto request = std::make_shared<ResumeRequest>();
+  CLI::App* command = app.add_subcommand("resume", "Goes on with a run that was stopped or killed");
+  command->footer(kFooter);
+  command->add_option("record", request->record, "The record to go on with. Example: run.db")
+      ->required()
+      ->type_name("RUN.db");
+  AddLayoutOptions(*command, request->layout);
+  command
+      ->add_option("--device", request->device,
+                   "cpu, cuda or cuda:N, of the recorded kind; the recorded kind if not given. "
+                   "Example: --device cuda:1")
+      ->type_name("DEVICE");
+  AddDataOption(*command, request->data_folder);
+  command->add_flag("--stop-on-nan,!--no-stop-on-nan", request->stop_on_nan,
+                    "Stops the run at the first loss that is NaN or infinite (the default), or "
+                    "goes on. Example: --no-stop-on-nan");
+  command->add_flag("-q,--quiet", request->quiet,
+                    "Shows neither progress nor summary. Example: --quiet");
+  command->callback([request, &invocation] {
+    request->command_line = invocation.command_line;
+    invocation.action = [request, &invocation] { return Resume(*request, invocation); };
+  });
+}
+
+}  // namespace verbatim

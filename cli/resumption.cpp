@@ -1,0 +1,243 @@
+#include "cli/resumption.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/utc_time.h"
+#include "cli/output.h"
+#include "cli/stop_signals.h"
+#include "cli/training_run.h"
+#include "cli/version.h"
+#include "recorder/recorder.h"
+#include "recorder/subnet_assembler.h"
+#include "replay/in_order.h"
+#include "replay/plan.h"
+#include "replay/reexecute.h"
+#include "store/checkpoint_files.h"
+#include "trainer/checkpoint_loader.h"
+#include "trainer/environment.h"
+#include "trainer/experiment.h"
+#include "trainer/training.h"
+#include "verify/comparator.h"
+#include "verify/environment_comparison.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+/// What a resumption works on, prepared and checked against the record.
+struct Resumption {
+  const ResumeRequest& request;
+  const RecordReader& reader;
+  const RunInfo& run;
+  std::int64_t recorded;                    ///< subnets 0 … recorded-1 are there; others may be
+  std::vector<EnvironmentRow> environment;  ///< here
+  Experiment experiment;
+  TrainingOptions options;
+};
+
+Result<at::Device> DeviceFor(const ResumeRequest& request, const RunInfo& run) {
+  if (!request.device) return ParseRecordedDevice(run.device);
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(*request.device));
+  const std::string kind = device.is_cpu() ? "cpu" : "cuda";
+  if (run.device.starts_with(kind)) return device;
+  return UsageError(fmt::format("--device {}: the run was made on {}, and another kind of device "
+                                "gives other bits",
+                                *request.device, run.device),
+                    "Name a device of that kind, or leave --device out.");
+}
+
+/// Facts that are other ones here than in the record, as JSON.
+std::string OtherFacts(const Resumption& resumption, const std::vector<EnvironmentRow>& recorded) {
+  nlohmann::json facts = nlohmann::json::object();
+  for (const auto& difference :
+       CompareEnvironments(recorded, resumption.environment, ProfileOf(resumption.run))) {
+    facts[difference.key] = difference.here;
+  }
+  return facts.dump();
+}
+
+Result<Resumption> Prepare(const RecordReader& reader, const ResumeRequest& request,
+                           const Verdict& verdict) {
+  ConfigureDeterminism();
+  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(verdict.run.spec_json, "the record's spec"));
+  ASSIGN_OR_RETURN(const auto recorded, reader.Environment());
+  ASSIGN_OR_RETURN(const std::int64_t threads, RecordedThreads(recorded));
+  at::set_num_threads(static_cast<int>(threads));
+  ASSIGN_OR_RETURN(const at::Device device, DeviceFor(request, verdict.run));
+  auto environment = DescribeEnvironment(device, threads);
+  // Before the data is loaded, so that another environment is refused in a second.
+  if (auto refusal =
+          EnvironmentRefusal(CompareEnvironments(recorded, environment, ProfileOf(verdict.run)))) {
+    return tl::unexpected(*std::move(refusal));
+  }
+  ASSIGN_OR_RETURN(Experiment experiment,
+                   PrepareExperiment(spec, verdict.run.spec_folder, request.data_folder, device));
+  TrainingOptions options;
+  RETURN_IF_ERROR(SetLayout(request.layout, experiment, options));
+  options.threads_per_stage = threads;
+  options.record_level = spec.record_level;
+  options.stop_on_nan = request.stop_on_nan;
+  options.begin_ns = SecondsSince(verdict.run.started_utc) * 1'000'000'000;
+  RETURN_IF_ERROR(CheckTraining(experiment, options));
+  return Resumption{request,
+                    reader,
+                    verdict.run,
+                    verdict.counts.subnets_audited,
+                    std::move(environment),
+                    std::move(experiment),
+                    std::move(options)};
+}
+
+/// Loads the newest checkpoint that can be used and sets where training begins. One that cannot is
+/// named on stderr; without any, training begins with the initial weights.
+Status ChooseStart(Resumption& resumption) {
+  ASSIGN_OR_RETURN(std::vector<CheckpointRow> checkpoints, resumption.reader.Checkpoints());
+  const auto folder = CheckpointFolder(resumption.request.record);
+  for (auto row = checkpoints.rbegin(); row != checkpoints.rend(); ++row) {
+    if (row->cut > resumption.recorded) continue;  // what it rests on is not recorded
+    const Status loaded = LoadCheckpoint(folder, *row, resumption.experiment);
+    if (loaded) {
+      resumption.options.first = row->cut;
+      return {};
+    }
+    if (loaded.error().kind != ErrorKind::kBadInput) return loaded;
+    fmt::print(stderr, "verbatim: the checkpoint at subnet {} cannot be used: {}\n", row->cut,
+               ForTerminal(loaded.error().message));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption) {
+  ASSIGN_OR_RETURN(const auto recorded, resumption.reader.Environment());
+  const TrainingOptions& options = resumption.options;
+  ResumptionRow row;
+  row.tool_version = ToolVersion();
+  row.command_line = resumption.request.command_line;
+  row.policy = options.policy;
+  row.device = resumption.experiment.device.str();
+  row.stages = options.stages;
+  row.in_flight = options.in_flight;
+  row.partition = options.partition;
+  row.cut = options.first;
+  row.started_utc = UtcNow();
+  row.facts_json = OtherFacts(resumption, recorded);
+  return RecordWriter::Reopen(resumption.request.record, row);
+}
+
+/// Takes finished subnets in ascending seq: compares those that are recorded and records the rest.
+/// A subnet is recorded only once all before it agreed, so that nothing that follows from a
+/// difference gets into the record.
+class Overlap {
+ public:
+  /// `recorded`: how many of the subnets to come are in the record.
+  Overlap(const RecordReader& reader, std::int64_t recorded, Comparator& comparator,
+          Recorder& recorder)
+      : reader_(&reader), recorded_(recorded), comparator_(comparator), recorder_(recorder) {}
+
+  /// Whether to go on.
+  bool Take(SubnetRow&& subnet) {
+    status_ = TakeOne(std::move(subnet));
+    return status_.has_value();
+  }
+  const Status& status() const { return status_; }
+  std::int64_t compared() const { return comparator_.subnets_equal(); }
+
+ private:
+  Status TakeOne(SubnetRow&& subnet) {
+    if (compared() < recorded_) {
+      ASSIGN_OR_RETURN(const auto recorded, reader_->Subnet(subnet.seq, ReadOptions{false}));
+      if (recorded) return Compare(subnet);
+    }
+    return recorder_.AddSubnet(std::move(subnet));
+  }
+
+  Status Compare(const SubnetRow& subnet) {
+    const bool is_equal = comparator_.OnSubnet(subnet) && !comparator_.difference();
+    if (is_equal) return {};
+    RETURN_IF_ERROR(comparator_.status());
+    return Failed(
+        fmt::format("subnet {}, executed again, differs from what was recorded", subnet.seq));
+  }
+
+  const RecordReader* reader_;
+  const std::int64_t recorded_;
+  Comparator& comparator_;
+  Recorder& recorder_;
+  Status status_;
+};
+
+std::string Describe(const Resumption& resumption, const TrainingOutcome& outcome,
+                     const TrainingSummary& summary, std::int64_t compared) {
+  const std::int64_t first = resumption.options.first;
+  std::string text = first == 0 ? std::string("began with the initial weights: no checkpoint\n")
+                                : fmt::format("went on from the checkpoint at subnet {}\n", first);
+  if (compared > 0) {
+    text += fmt::format("compared {} with what was recorded: equal\n",
+                        FormatCount(compared, "subnet", "subnets"));
+  }
+  const std::string path = resumption.request.record.string();
+  return text + DescribeTraining(resumption.options, outcome, summary) +
+         fmt::format("record: {}\nnext: verbatim verify {} --reexecute all\n", path,
+                     ShellPath(path));
+}
+
+/// Trains to the end, through `overlap`.
+TrainingOutcome TrainOn(Resumption& resumption, Overlap& overlap, TrainingSummary& summary) {
+  std::vector<std::int64_t> sequence(static_cast<std::size_t>(
+      resumption.experiment.spec.training.subnets - resumption.options.first));
+  std::iota(sequence.begin(), sequence.end(), resumption.options.first);
+  InOrder in_order(sequence, [&](SubnetRow&& row) { return overlap.Take(std::move(row)); });
+  // Subnets are reported finished one at a time.
+  SubnetAssembler assembler([&](SubnetRow&& row) -> Status {
+    return in_order.Add(std::move(row)) ? Status{} : overlap.status();
+  });
+  resumption.options.observer = &assembler;
+  const StopSignals signals;
+  return TrainAndEvaluate(resumption.experiment, resumption.options, signals,
+                          resumption.request.quiet, summary);
+}
+
+}  // namespace
+
+Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
+                       Verdict& verdict) {
+  ASSIGN_OR_RETURN(Resumption resumption, Prepare(*reader, request, verdict));
+  ASSIGN_OR_RETURN(Comparator comparator, Comparator::Create(*reader, request.record.string(), {}));
+  comparator.OnEnvironment(resumption.environment);
+  comparator.OnDataset(resumption.experiment.dataset->digest());
+  comparator.OnLayers(DescribeLayers(resumption.experiment));
+  if (comparator.difference()) {
+    comparator.AddTo(verdict);
+    return {};
+  }
+  RETURN_IF_ERROR(ChooseStart(resumption));
+  ASSIGN_OR_RETURN(auto writer, OpenWriter(resumption));
+  const auto recorder = Recorder::Start(std::move(writer));
+  Overlap overlap(*reader, verdict.counts.subnets - resumption.options.first, comparator,
+                  *recorder);
+  TrainingSummary summary;
+  const TrainingOutcome outcome = TrainOn(resumption, overlap, summary);
+  reader.reset();  // a reader would keep the record in WAL mode
+  RETURN_IF_ERROR(recorder->Close(outcome.status, outcome.detail, summary.evaluations));
+  if (comparator.difference()) {
+    comparator.AddTo(verdict);
+    return {};
+  }
+  if (outcome.status == RunStatus::kFailed) {
+    return Failed(fmt::format("the run failed again after {}: {}",
+                              FormatCount(outcome.subnets, "subnet", "subnets"), outcome.detail),
+                  fmt::format("what finished is in {}", request.record.string()));
+  }
+  if (request.quiet) return {};
+  return WriteToStdout(Describe(resumption, outcome, summary, overlap.compared()));
+}
+
+}  // namespace verbatim
