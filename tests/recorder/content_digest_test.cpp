@@ -20,7 +20,7 @@ std::string Hex(const std::string& bytes) {
   return hex;
 }
 
-Digest DigestOf(const std::vector<SubnetRow>& subnets) {
+Hash256 DigestOf(const std::vector<SubnetRow>& subnets) {
   TemporaryFolder folder;
   WriteSample(folder / "run.db", subnets);
   auto reader = RecordReader::Open(folder / "run.db");
@@ -69,9 +69,54 @@ TEST(ContentDigestTest, SubnetsBytes) {
             "5152535455565758595a5b5c5d5e5f60");
 }
 
+// Likewise.
+TEST(ContentDigestTest, LayoutsBytes) {
+  EXPECT_EQ(Hex(EncodeSubnetLayout(SampleSubnet(1))),
+            "0100000000000000"  // seq
+            "03000000"          // accesses
+            "00000000"
+            "01000000"
+            "02000000"
+            "03000000"  // tasks
+            "000000000000000000"
+            "e803000000000000"
+            "c409000000000000"
+            "000000000100000001"
+            "005ed0b200000000"
+            "015ed0b200000000"
+            "020000000000000002"
+            "0500000000000000"
+            "0500000000000000");
+}
+
+// The values are those of Python's hashlib.blake2b(…, digest_size=32) over the same bytes.
+TEST(ContentDigestTest, Leaves) {
+  EXPECT_EQ(ToHex(ContentLeaf(SampleSubnet(1))), "3e72a4474ebf7e9d3b223643199b3787bd10bba273b98d9b343c8f1d990766bf");
+  EXPECT_EQ(ToHex(LayoutLeaf(SampleSubnet(1))), "ab0df7211c9a56188e75dbede5e78297b96e33a346f3049f059d29f98a321539");
+}
+
+TEST(ContentDigestTest, OfTheLayoutEverythingIsInItsLeaf) {
+  const std::function<void(SubnetRow&)> changes[] = {
+      [](SubnetRow& s) { s.seq = 9; },
+      [](SubnetRow& s) { s.accesses[2].stage ^= 1; },
+      [](SubnetRow& s) { s.activities[1].stage ^= 1; },
+      [](SubnetRow& s) { s.activities[1].microbatch ^= 1; },
+      [](SubnetRow& s) { s.activities[1].phase = Phase::kForward; },
+      [](SubnetRow& s) { s.activities[1].begin_ns ^= 1; },
+      [](SubnetRow& s) { s.activities[1].end_ns ^= 1; },
+      [](SubnetRow& s) { s.activities.pop_back(); },
+  };
+  const SubnetRow unchanged = SampleSubnet(2);
+  for (const auto& change : changes) {
+    SubnetRow changed = unchanged;
+    change(changed);
+    EXPECT_NE(LayoutLeaf(changed), LayoutLeaf(unchanged)) << &change - changes;
+  }
+}
+
 TEST(ContentDigestTest, RecordsDigest) {
-  EXPECT_EQ(ToHex(DigestOf({})), "d44c05c1c4d16f882840ca544a40ee96");
-  EXPECT_EQ(ToHex(DigestOf(SampleSubnets(3))), "dacede784d39ea6e488d3aeed4349c07");
+  EXPECT_EQ(ToHex(DigestOf({})), "71c4413a30afb5cbe46ccdcb4aa7f892ce06f40218998015bdb9dc9de0e11203");
+  EXPECT_EQ(ToHex(DigestOf(SampleSubnets(3))), "1fa937dca93931327f288d80d3fe6724b89004cb6c91d52b18f0c3e55420208b");
 }
 
 TEST(ContentDigestTest, LayoutAndClocksDoNotCount) {
@@ -107,7 +152,7 @@ TEST(ContentDigestTest, EverythingElseCounts) {
       {"activation missing", [](SubnetRow& s) { s.activations.pop_back(); }},
       {"micro-batch", [](SubnetRow& s) { s.activations[1].microbatch = 2; }},
   };
-  const Digest unchanged = DigestOf(SampleSubnets(3));
+  const Hash256 unchanged = DigestOf(SampleSubnets(3));
   for (const auto& [name, change] : changes) {
     std::vector<SubnetRow> subnets = SampleSubnets(3);
     change(subnets[2]);
@@ -122,11 +167,11 @@ TEST(ContentDigestTest, HeadRowsCount) {
     return ContentDigest(**reader).value();
   };
   WriteSample(folder / "run.db", SampleSubnets(3));
-  const Digest before = digest();
+  const Hash256 before = digest();
   Tamper(folder / "run.db", "UPDATE run SET device = 'cpu'; DELETE FROM environment");
   EXPECT_EQ(digest(), before);
   Tamper(folder / "run.db", "UPDATE layers SET initial_digest = zeroblob(16) WHERE layer = 9");
-  const Digest initial_changed = digest();
+  const Hash256 initial_changed = digest();
   EXPECT_NE(initial_changed, before);
   Tamper(folder / "run.db", "UPDATE evaluations SET correct = 91");
   EXPECT_NE(digest(), initial_changed);

@@ -133,7 +133,7 @@ TEST(CompareRecords, SaysWhichRecordIsDamagedAndComparesNothing) {
   EXPECT_EQ(second.first_damaged_subnet, 5);
   EXPECT_FALSE(second.comparison.has_value());
   EXPECT_EQ(Find(second, kCheckRecordA).outcome, Outcome::kPassed);
-  EXPECT_THAT(Find(second, kCheckRecordB).problems.front(), HasSubstr("subnet 5: its rows"));
+  EXPECT_THAT(Find(second, kCheckRecordB).problems.front(), HasSubstr("subnet 5: its row"));
   EXPECT_EQ(Summary(second), "record B is damaged, so nothing was compared");
   EXPECT_EQ(Summary(Diff(edited, sound)), "record A is damaged, so nothing was compared");
   EXPECT_EQ(Summary(Diff(edited, edited)),

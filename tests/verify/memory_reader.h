@@ -23,6 +23,7 @@ class MemoryReader : public RecordReader {
     return std::vector<CheckpointRow>{};
   }
   Result<std::vector<SealRow>> Seals() const override {
+    trees_.reset();  // whoever examines a record asks for its seals last
     ASSIGN_OR_RETURN(const auto run, Run());
     ASSIGN_OR_RETURN(const auto environment, Environment());
     ASSIGN_OR_RETURN(const auto layers, Layers());
@@ -38,13 +39,13 @@ class MemoryReader : public RecordReader {
   }
   Result<std::int64_t> TreeSize() const override { return Grow().tree.size(); }
   Result<std::optional<TreeNode>> StoredNode(int level, std::int64_t index) const override {
-    const Trees trees = Grow();
+    const Trees& trees = Grow();
     const auto found = trees.nodes.find(NodeKey(level, index));
     return found == trees.nodes.end() ? std::nullopt : std::optional(found->second);
   }
   Result<std::int64_t> StoredNodeCount() const override { return std::ssize(Grow().nodes); }
   Result<std::optional<TreeNode>> Leaves(std::int64_t seq) const override {
-    const Trees trees = Grow();
+    const Trees& trees = Grow();
     const auto found = trees.leaves.find(seq);
     return found == trees.leaves.end() ? std::nullopt : std::optional(found->second);
   }
@@ -63,8 +64,9 @@ class MemoryReader : public RecordReader {
     std::map<std::int64_t, TreeNode> leaves;  // by seq
     std::map<std::int64_t, TreeNode> nodes;   // by NodeKey
   };
-  Trees Grow() const {
-    Trees trees;
+  const Trees& Grow() const {
+    if (trees_) return *trees_;
+    Trees& trees = trees_.emplace();
     static_cast<void>(ForEachSubnet({true, true, true}, [&](const SubnetRow& subnet) {
       const TreeNode leaves{subnet.content_leaf, subnet.layout_leaf};
       if (!trees.leaves.emplace(subnet.seq, leaves).second) return true;
@@ -76,6 +78,8 @@ class MemoryReader : public RecordReader {
     }));
     return trees;
   }
+
+  mutable std::optional<Trees> trees_;
 };
 
 }  // namespace verbatim
