@@ -1,6 +1,6 @@
-// What two records of equal runs have in common, as bytes, leaves and one digest; and what they need
-// not have in common, likewise (docs/format.md, "Trees" and "Content digest"). All functions are
-// pure.
+// What two records of equal runs have in common, as bytes, leaves and one digest; and what they
+// need not have in common, likewise (docs/format.md, "Trees" and "Content digest"). All functions
+// are pure.
 #pragma once
 
 #include <string>

@@ -24,8 +24,8 @@ class SubnetAssembler : public Observer {
   void OnActivation(std::int64_t seq, const ActivationRow& activation) override;
   void OnActivity(std::int64_t seq, const ActivityRow& activity) override;
   void OnLoss(std::int64_t seq, float loss) override;
-  /// Sorts accesses by layer, activations and activities by their keys, adds the subnet's leaves, and
-  /// calls the sink.
+  /// Sorts accesses by layer, activations and activities by their keys, adds the subnet's leaves,
+  /// and calls the sink.
   Status OnSubnetFinished(std::int64_t seq) override;
 
  private:

@@ -128,8 +128,7 @@ void InsertEvaluations(SQLite::Database& database, std::span<const EvaluationRow
 
 void UpdateEnd(SQLite::Database& database, const RecordState& state) {
   const std::string status = ToString(state.run.status);
-  SQLite::Statement update(database,
-                           "UPDATE run SET status = ?, status_detail = ?, ended_utc = ?");
+  SQLite::Statement update(database, "UPDATE run SET status = ?, status_detail = ?, ended_utc = ?");
   InsertRow row(update);
   row.Text(status).Text(state.run.status_detail);
   (state.run.ended_utc.empty() ? row.Null() : row.Text(state.run.ended_utc)).Run();

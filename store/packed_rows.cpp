@@ -270,8 +270,7 @@ std::string PackAccesses(std::int64_t seq, std::span<const AccessRow> accesses) 
   return bytes;
 }
 
-Problem UnpackAccesses(std::int64_t seq, std::string_view bytes,
-                       std::vector<AccessRow>& accesses) {
+Problem UnpackAccesses(std::int64_t seq, std::string_view bytes, std::vector<AccessRow>& accesses) {
   const auto count = CountPackedAccesses(bytes);
   if (!count) return fmt::format("holds no list of accesses in its {} bytes", bytes.size());
   const auto flags = static_cast<std::uint8_t>(bytes[0]);

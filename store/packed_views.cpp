@@ -114,8 +114,7 @@ SELECT seq, {microbatch} AS microbatch, {position} AS position, substr(item, 9, 
 FROM items)sql",
       fmt::arg("every", EveryByte()),
       fmt::arg("places", Places("length(activations) / 24", "subnets")),
-      fmt::arg("microbatch", Little("item", "1", 4)),
-      fmt::arg("position", Little("item", "5", 4)));
+      fmt::arg("microbatch", Little("item", "1", 4)), fmt::arg("position", Little("item", "5", 4)));
 }
 
 std::string CheckpointLayersView() {

@@ -363,9 +363,8 @@ Result<Head> SqliteReader::HeadNow() const {
 // ---- What is wrong with it as a file
 
 Result<std::vector<std::string>> SqliteReader::SchemaProblems() const {
-  return AtBoundary([&]() -> Result<std::vector<std::string>> {
-    return verbatim::SchemaProblems(*database_);
-  });
+  return AtBoundary(
+      [&]() -> Result<std::vector<std::string>> { return verbatim::SchemaProblems(*database_); });
 }
 
 Result<std::vector<std::string>> SqliteReader::IntegrityProblems() const {

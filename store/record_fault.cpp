@@ -49,10 +49,10 @@ Result<std::optional<std::vector<AccessRow>>> ReadAccesses(SQLite::Database& dat
 Status RewriteAccessRow(const fs::path& path, std::int64_t seq, std::int32_t layer) {
   return ChangeRecord(path, [&](SQLite::Database& database) -> Status {
     ASSIGN_OR_RETURN(auto accesses, ReadAccesses(database, seq));
-    const auto access =
-        accesses ? std::find_if(accesses->begin(), accesses->end(),
-                                [&](const AccessRow& row) { return row.layer == layer; })
-                 : std::vector<AccessRow>::iterator();
+    const auto access = accesses
+                            ? std::find_if(accesses->begin(), accesses->end(),
+                                           [&](const AccessRow& row) { return row.layer == layer; })
+                            : std::vector<AccessRow>::iterator();
     if (!accesses || access == accesses->end() || !access->weights) {
       return Failed(fmt::format("{}: subnet {} has no weights digest of layer {} to rewrite",
                                 path.string(), seq, layer));

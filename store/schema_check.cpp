@@ -18,14 +18,14 @@ std::vector<std::string> SchemaProblems(SQLite::Database& database) {
     if (!select.executeStep()) {
       problems.push_back(fmt::format("there is no {} {}", object.type, object.name));
     } else if (select.getColumn(0).getString() != object.sql) {
-      problems.push_back(fmt::format("the definition of {} {} was changed", object.type,
-                                     object.name));
+      problems.push_back(
+          fmt::format("the definition of {} {} was changed", object.type, object.name));
     }
   }
   SQLite::Statement triggers(database, "SELECT name FROM sqlite_master WHERE type = 'trigger'");
   while (triggers.executeStep()) {
-    problems.push_back(
-        fmt::format("there is a trigger, {}, which no run adds", triggers.getColumn(0).getString()));
+    problems.push_back(fmt::format("there is a trigger, {}, which no run adds",
+                                   triggers.getColumn(0).getString()));
   }
   return problems;
 }

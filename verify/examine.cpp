@@ -99,9 +99,8 @@ std::optional<std::string> SubnetPass::RowProblem(const SubnetRow& subnet) {
   // First what contradicts itself, for that says more than a digest.
   if (auto problem = rows_.Problem(subnet)) return problem;
   if (const Hash256 leaf = ContentLeaf(subnet); leaf != subnet.content_leaf) {
-    return fmt::format(
-        "subnet {}: its row was changed after it was written (leaf {}, recorded {})", subnet.seq,
-        ToShortHex(leaf), ToShortHex(subnet.content_leaf));
+    return fmt::format("subnet {}: its row was changed after it was written (leaf {}, recorded {})",
+                       subnet.seq, ToShortHex(leaf), ToShortHex(subnet.content_leaf));
   }
   if (const Hash256 leaf = LayoutLeaf(subnet); leaf != subnet.layout_leaf) {
     return fmt::format(
@@ -229,7 +228,8 @@ std::vector<Check> SubnetPass::Finish() {
 }
 
 Check CheckFile(const RecordReader& reader) {
-  Check check = PassedCheck(kCheckFile, "SQLite's integrity check; tables and views as they were created");
+  Check check =
+      PassedCheck(kCheckFile, "SQLite's integrity check; tables and views as they were created");
   const auto problems = reader.IntegrityProblems();
   if (!problems) {
     AddDamage(check, problems.error().message);

@@ -1,5 +1,6 @@
-// Examines a record by itself: integrity, then the stream, then the causal audit, then the trees and
-// seals over its rows. Executes nothing and needs no data; one pass over the rows, in memory that does not grow with the run.
+// Examines a record by itself: integrity, then the stream, then the causal audit, then the trees
+// and seals over its rows. Executes nothing and needs no data; one pass over the rows, in memory
+// that does not grow with the run.
 #pragma once
 
 #include <filesystem>

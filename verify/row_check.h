@@ -37,7 +37,7 @@ class RowCheck {
   const Spec& spec_;
   const LayerTable& table_;
   std::int64_t stages_;  ///< most that any part of the run had
-  bool weights_;  ///< level `weights` or `full`
+  bool weights_;         ///< level `weights` or `full`
   bool full_;
 };
 

@@ -64,8 +64,8 @@ void CheckCheckpoints(const RecordReader& reader, const SealedRows& rows, Check&
     if (!stored) {
       AddDamage(check, stored.error().message);
     } else if (*stored != CheckpointSeal(row)) {
-      AddDamage(check, fmt::format("the checkpoint at {} was changed after it was written",
-                                   row.cut));
+      AddDamage(check,
+                fmt::format("the checkpoint at {} was changed after it was written", row.cut));
     } else if (row.layers.size() != rows.layers.size()) {
       AddDamage(check, fmt::format("the checkpoint at {} has {} layers of {}", row.cut,
                                    row.layers.size(), rows.layers.size()));

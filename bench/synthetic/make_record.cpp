@@ -1,5 +1,5 @@
-// Writes a synthetic record (bench/synthetic/synthetic_record.h), for measurements and tests that need one of
-// a size that nobody would train.
+// Writes a synthetic record (bench/synthetic/synthetic_record.h), for measurements and tests that
+// need one of a size that nobody would train.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>

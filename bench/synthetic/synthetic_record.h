@@ -1,6 +1,6 @@
-// Records of runs that nobody trained, by the real writer: what a subnet leaves is a hash of what it
-// read. Each is sound (`verbatim verify` passes whole) and a function of its options alone, but for
-// the time at which it ended.
+// Records of runs that nobody trained, by the real writer: what a subnet leaves is a hash of what
+// it read. Each is sound (`verbatim verify` passes whole) and a function of its options alone, but
+// for the time at which it ended.
 #pragma once
 
 #include <cstdint>

@@ -241,10 +241,5 @@ def tamper(record, *statements):
         database.close()
 
 
-def access_key(seq, layer):
-    """Key of an access (docs/format.md)."""
-    return seq << 20 | layer
-
-
 def content_digest(record):
     return run("show", record, "--format", "json").json()["content_digest"]

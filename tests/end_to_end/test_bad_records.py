@@ -61,9 +61,9 @@ class BadRecords(EndToEndTest):
     def test_missing_table(self):
         record = copy_record(self)
         database = sqlite3.connect(record)
-        database.execute("DROP TABLE activity")
+        database.execute("DROP TABLE tree")
         database.close()
-        self.refuse_record(record, "it has no table activity")
+        self.refuse_record(record, "it has no table tree")
 
     def test_values_out_of_range(self):
         """Numbers that no run leaves behind: refused, not turned into something else."""
@@ -71,9 +71,9 @@ class BadRecords(EndToEndTest):
                           "UPDATE subnets SET choices = '[0,99,0,0,0,0]' WHERE seq = 2",
                           "UPDATE subnets SET choices = 'garbage' WHERE seq = 2",
                           "UPDATE subnets SET samples = x'010203' WHERE seq = 2",
-                          "UPDATE accesses SET stage = 7 WHERE access = 2 << 20",
-                          "UPDATE accesses SET read_seq = 1 << 50 WHERE access = 2 << 20",
-                          "UPDATE accesses SET weights = x'01' WHERE access = 2 << 20",
+                          "UPDATE subnets SET accesses = x'01' WHERE seq = 2",
+                          "UPDATE subnets SET content_leaf = x'01' WHERE seq = 2",
+                          "UPDATE subnets SET activity = x'01' WHERE seq = 2",
                           "UPDATE run SET subnets_planned = 1 << 62",
                           "UPDATE run SET ended_utc = NULL"):
             with self.subTest(statement):

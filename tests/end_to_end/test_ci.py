@@ -19,8 +19,8 @@ try:
 except ModuleNotFoundError:
     sys.exit("the Python package yaml is missing: apt-get install python3-yaml")
 
-from harness import (BINARY, TIMEOUT_S, EndToEndTest, access_key, environment, recorded, run,
-                     tamper)
+from harness import BINARY, TIMEOUT_S, EndToEndTest, environment, recorded, run
+from packed import edit_access
 
 CI = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ci"
 GITHUB = yaml.safe_load((CI / "github-actions.yml").read_text(encoding="utf-8"))
@@ -52,9 +52,7 @@ class CiTest(EndToEndTest):
         for name in ("sound", "changed"):
             (self.project / name).mkdir()
             shutil.copyfile(recorded().path, self.project / name / "run.db")
-        tamper(self.project / "changed" / "run.db",
-               ("UPDATE accesses SET weights = zeroblob(16) WHERE access = ?",
-                access_key(3, self.first_layer())))
+        edit_access(self.project / "changed" / "run.db", 3, self.first_layer(), weights=bytes(16))
 
     def first_layer(self):
         accesses = run("show", recorded().path, "--subnet", "3", "--format", "json").json()

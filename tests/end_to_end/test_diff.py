@@ -59,7 +59,7 @@ class Diff(EndToEndTest):
         tainted = {seq for low, high in comparison["tainted"] for seq in range(low, high + 1)}
         # What differs, by the sealed rows alone. Causality bounds it; where a rectifier cuts a
         # gradient off, a layer of a tainted subnet can come out equal, and less is tainted.
-        contents = [dict(query(record, "SELECT seq, content_digest FROM subnets"))
+        contents = [dict(query(record, "SELECT seq, content_leaf FROM subnets"))
                     for record in (clean, flipped)]
         differing = {seq for seq in contents[0] if contents[0][seq] != contents[1][seq]}
         reached = reached_from(clean, FLIPPED, layer)

@@ -91,8 +91,10 @@ TEST(ContentDigestTest, LayoutsBytes) {
 
 // The values are those of Python's hashlib.blake2b(…, digest_size=32) over the same bytes.
 TEST(ContentDigestTest, Leaves) {
-  EXPECT_EQ(ToHex(ContentLeaf(SampleSubnet(1))), "3e72a4474ebf7e9d3b223643199b3787bd10bba273b98d9b343c8f1d990766bf");
-  EXPECT_EQ(ToHex(LayoutLeaf(SampleSubnet(1))), "ab0df7211c9a56188e75dbede5e78297b96e33a346f3049f059d29f98a321539");
+  EXPECT_EQ(ToHex(ContentLeaf(SampleSubnet(1))),
+            "3e72a4474ebf7e9d3b223643199b3787bd10bba273b98d9b343c8f1d990766bf");
+  EXPECT_EQ(ToHex(LayoutLeaf(SampleSubnet(1))),
+            "ab0df7211c9a56188e75dbede5e78297b96e33a346f3049f059d29f98a321539");
 }
 
 TEST(ContentDigestTest, OfTheLayoutEverythingIsInItsLeaf) {
@@ -115,8 +117,10 @@ TEST(ContentDigestTest, OfTheLayoutEverythingIsInItsLeaf) {
 }
 
 TEST(ContentDigestTest, RecordsDigest) {
-  EXPECT_EQ(ToHex(DigestOf({})), "71c4413a30afb5cbe46ccdcb4aa7f892ce06f40218998015bdb9dc9de0e11203");
-  EXPECT_EQ(ToHex(DigestOf(SampleSubnets(3))), "1fa937dca93931327f288d80d3fe6724b89004cb6c91d52b18f0c3e55420208b");
+  EXPECT_EQ(ToHex(DigestOf({})),
+            "71c4413a30afb5cbe46ccdcb4aa7f892ce06f40218998015bdb9dc9de0e11203");
+  EXPECT_EQ(ToHex(DigestOf(SampleSubnets(3))),
+            "1fa937dca93931327f288d80d3fe6724b89004cb6c91d52b18f0c3e55420208b");
 }
 
 TEST(ContentDigestTest, LayoutAndClocksDoNotCount) {

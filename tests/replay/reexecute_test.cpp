@@ -127,8 +127,7 @@ TEST_F(ConeTest, ACausalConeHasTheBitsOfTheWholeRunAndNothingElseIsExecuted) {
     ASSERT_TRUE(Reexecute(run_, options, sink).has_value());
     ASSERT_EQ(sink.subnets.size(), plan.subnets.size()) << "subnet " << seq;
     for (const SubnetRow& row : sink.subnets) {
-      EXPECT_EQ(ContentLeaf(row),
-                ContentLeaf(reference_[static_cast<std::size_t>(row.seq)]))
+      EXPECT_EQ(ContentLeaf(row), ContentLeaf(reference_[static_cast<std::size_t>(row.seq)]))
           << "subnet " << row.seq << " in the cone of " << seq;
     }
     EXPECT_EQ(sink.subnets.back().seq, seq);

@@ -118,7 +118,9 @@ TEST_F(ReaderTest, NamesAMissingColumn) {
 
 TEST_F(ReaderTest, TakesTablesAndViewsThatSomebodyAdded) {
   WriteSample(path_, SampleSubnets(2));
-  Tamper(path_, "CREATE TABLE notes (x); CREATE INDEX i ON subnets (loss_bits); CREATE VIEW v AS SELECT 1");
+  Tamper(
+      path_,
+      "CREATE TABLE notes (x); CREATE INDEX i ON subnets (loss_bits); CREATE VIEW v AS SELECT 1");
   EXPECT_EQ((*RecordReader::Open(path_))->SubnetCount(), 2);
 }
 

@@ -212,10 +212,14 @@ INSTANTIATE_TEST_SUITE_P(
         EditCase{"ItsLeaf", [](SubnetRow& s) { s.content_leaf.bytes[3] ^= 1; }}),
     [](const auto& test) { return test.param.name; });
 
-TEST(Examine, DoesNotDigestWhereASubnetRan) {
+TEST(Examine, FindsWhereASubnetRanChanged) {
   SampleRun sample = MakeSampleRun();
   sample.subnets[5].accesses[0].stage = 1;
-  EXPECT_EQ(ExamineAsIs(sample).exit_code(), 0);
+  const Verdict verdict = ExamineAsIs(sample);
+  EXPECT_EQ(verdict.exit_code(), 3);
+  EXPECT_THAT(Find(verdict, kCheckSubnets).problems,
+              testing::ElementsAre(testing::HasSubstr(
+                  "subnet 5: its stages or times were changed after they were written")));
 }
 
 TEST(Examine, NamesTheFirstDamagedSubnet) {
@@ -366,7 +370,8 @@ TEST_F(ExamineList, SaysThatTheListFileIsGone) {
   const Verdict verdict = Examine(sample_);
   EXPECT_EQ(verdict.exit_code(), 0);
   EXPECT_EQ(Find(verdict, kCheckStream).outcome, Outcome::kNotRun);
-  EXPECT_THAT(Find(verdict, kCheckStream).detail, HasSubstr("list.jsonl: the list of subnets cannot be read"));
+  EXPECT_THAT(Find(verdict, kCheckStream).detail,
+              HasSubstr("list.jsonl: the list of subnets cannot be read"));
 }
 
 TEST(Examine, DrawsAFairStreamAgain) {

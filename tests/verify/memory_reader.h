@@ -29,10 +29,9 @@ class MemoryReader : public RecordReader {
     ASSIGN_OR_RETURN(const auto layers, Layers());
     ASSIGN_OR_RETURN(const auto resumptions, Resumptions());
     ASSIGN_OR_RETURN(const auto evaluations, Evaluations());
-    return std::vector<SealRow>{
-        {"circumstances", CircumstancesSeal(run, environment, resumptions)},
-        {"end", EndSeal(run, evaluations)},
-        {"start", StartSeal(run, layers)}};
+    return std::vector<SealRow>{{"circumstances", CircumstancesSeal(run, environment, resumptions)},
+                                {"end", EndSeal(run, evaluations)},
+                                {"start", StartSeal(run, layers)}};
   }
   Result<std::optional<Hash256>> StoredCheckpointSeal(std::int64_t) const override {
     return std::nullopt;
