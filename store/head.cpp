@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <system_error>
 
+#include "base/durable_file.h"
 #include "base/encoding.h"
 #include "base/hex.h"
 #include "store/evidence_json.h"
@@ -87,6 +90,21 @@ Result<Head> ParseHead(std::string_view line, const std::string& source, int num
   return HeadReader(node, source).Read();
 }
 
+/// Makes the file end with whole lines. A line that only lacks its line feed gets it.
+Status MendEnd(const std::filesystem::path& path, DurableFile& file) {
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) == 0 || error) return {};
+  std::ifstream last(path, std::ios::binary);
+  if (last.seekg(-1, std::ios::end).get() == '\n') return {};
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, "the file of heads", ""));
+  const std::size_t end = text.rfind('\n') + 1;  // 0 where there is none
+  if (ParseHead(std::string_view(text).substr(end), path.string(), 1)) return file.Write("\n");
+  std::filesystem::resize_file(path, end, error);
+  if (!error) return {};
+  return Failed(fmt::format("cannot write {}: {}", path.string(), error.message()),
+                "its last line was cut short: remove it");
+}
+
 }  // namespace
 
 std::string EncodeHead(const Head& head) {
@@ -152,6 +170,25 @@ Result<std::vector<Head>> ReadHeads(const std::filesystem::path& path) {
       const std::string text,
       ReadTextFile(path, "the file of heads", "verbatim head RUN.db -o HEAD writes one."));
   return ParseHeads(text, path.string());
+}
+
+Status AppendHead(const std::filesystem::path& path, const Head& head) {
+  std::error_code error;
+  const bool is_new = !std::filesystem::exists(path, error);
+  ASSIGN_OR_RETURN(DurableFile file, DurableFile::Append(path));
+  const bool is_file = std::filesystem::is_regular_file(path, error);
+  if (is_file) RETURN_IF_ERROR(MendEnd(path, file));
+  const std::uintmax_t size = is_file ? std::filesystem::file_size(path, error) : 0;
+  Status written = file.Write(HeadToJson(head));
+  if (written) written = file.Sync();
+  if (!written) {
+    if (is_file) std::filesystem::resize_file(path, size, error);
+    return written;
+  }
+  RETURN_IF_ERROR(file.Close());
+  if (!is_new) return {};
+  const std::filesystem::path folder = path.parent_path();
+  return SyncFolder(folder.empty() ? std::filesystem::path(".") : folder);
 }
 
 }  // namespace verbatim

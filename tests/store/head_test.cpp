@@ -155,6 +155,49 @@ TEST(Head, SaysThatTheFileCannotBeRead) {
   EXPECT_THAT(read.error().message, HasSubstr("the file of heads cannot be read"));
 }
 
+class HeadFile : public testing::Test {
+ protected:
+  std::vector<std::int64_t> Sizes() const {
+    std::vector<std::int64_t> sizes;
+    const auto heads = ReadHeads(path_);
+    EXPECT_TRUE(heads) << heads.error().message;
+    for (const Head& head : *heads) sizes.push_back(head.subnets);
+    return sizes;
+  }
+
+  const test::TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_ / "run.head";
+};
+
+TEST_F(HeadFile, GrowsByLines) {
+  for (const std::int64_t size : {100, 200, 300}) ASSERT_TRUE(AppendHead(path_, SampleHead(size)));
+  EXPECT_THAT(Sizes(), ElementsAre(100, 200, 300));
+}
+
+TEST_F(HeadFile, LineCutAnywhereMakesWayForTheNext) {
+  const std::string whole = HeadToJson(SampleHead(100));
+  const std::string line = HeadToJson(SampleHead(200));
+  for (std::size_t size = 0; size < line.size(); ++size) {
+    test::WriteFile(path_, whole + line.substr(0, size));
+    ASSERT_TRUE(AppendHead(path_, SampleHead(300)));
+    if (size == line.size() - 1) {  // only the line feed was missing
+      EXPECT_THAT(Sizes(), ElementsAre(100, 200, 300));
+    } else {
+      EXPECT_THAT(Sizes(), ElementsAre(100, 300)) << size;
+    }
+  }
+  test::WriteFile(path_, line.substr(0, 50));
+  ASSERT_TRUE(AppendHead(path_, SampleHead(300)));
+  EXPECT_THAT(Sizes(), ElementsAre(300));
+}
+
+TEST_F(HeadFile, SaysWhereItCannotBeWritten) {
+  const Status status = AppendHead(folder_ / "none" / "run.head", SampleHead());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(status.error().message, HasSubstr("none/run.head"));
+}
+
 TEST(Head, SurvivesRandomChanges) {
   const char* given = std::getenv("VERBATIM_TEST_SEED");
   const std::uint64_t seed = given != nullptr ? std::stoull(given) : 20260131;
