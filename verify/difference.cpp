@@ -24,6 +24,8 @@ const char* ToString(DifferenceClass kind) {
       return "schedule";
     case DifferenceClass::kComputation:
       return "computation";
+    case DifferenceClass::kForged:
+      return "damaged or forged";
   }
   return "computation";
 }

@@ -19,9 +19,10 @@ enum class DifferenceClass {
   kInitialWeights,  ///< before the first subnet
   kSchedule,        ///< an access saw a version other than its causal predecessor's
   kComputation,     ///< all inputs equal, the output not
+  kForged,          ///< the record is not the one that a head kept elsewhere is of
 };
 /// "environment", "spec", "sample order", "batch bytes", "initial weights", "schedule",
-/// "computation".
+/// "computation", "damaged or forged".
 const char* ToString(DifferenceClass kind);
 
 /// The first place, in causal order, where a record and its reference part.

@@ -58,8 +58,17 @@ std::string RecordedReferenceText(const Verdict& verdict) {
               : "");
 }
 
+std::string TreesSummary(const Verdict& verdict) {
+  const std::string compared = fmt::format(
+      "{} compared by their trees", FormatCount(*verdict.trees_compared, "subnet", "subnets"));
+  if (!verdict.first_difference) return compared + ": equal; no row was read";
+  return fmt::format("{}: not equal, {}; no other row was read", compared,
+                     FirstText(*verdict.first_difference));
+}
+
 std::string DiffSummary(const Verdict& verdict) {
   if (verdict.damaged) return DamagedText(verdict);
+  if (verdict.trees_compared) return TreesSummary(verdict);
   if (!verdict.comparison) return "the specs lay out other layers, so no subnet was compared";
   const Comparison& comparison = *verdict.comparison;
   const std::string compared =
@@ -87,6 +96,8 @@ std::string PlaceText(const Difference& difference) {
   std::string place;
   if (difference.seq) {
     place = fmt::format("subnet {}", *difference.seq);
+  } else if (difference.kind == DifferenceClass::kForged) {
+    place = "the record as a whole";
   } else {
     place = difference.after_last ? "after the last subnet" : "before the first subnet";
   }
@@ -140,6 +151,11 @@ std::string Summary(const Verdict& verdict) {
   if (verdict.kind == VerdictKind::kDiff) return DiffSummary(verdict);
   if (verdict.damaged) return "the record is damaged";
   const Counts& counts = verdict.counts;
+  if (verdict.first_difference && verdict.first_difference->kind == DifferenceClass::kForged) {
+    return fmt::format("{}: not the record that the heads are of ({})",
+                       SubnetsAndAccesses(counts.subnets, counts.accesses),
+                       ToString(DifferenceClass::kForged));
+  }
   if (verdict.first_difference && !verdict.is_reference_difference) {
     return fmt::format("{}: not equal to {}, {}",
                        SubnetsAndAccesses(counts.subnets, counts.accesses),

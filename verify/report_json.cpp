@@ -196,6 +196,7 @@ std::string RenderJson(const Verdict& verdict, const std::string& tool_version) 
   json["checks"] = ChecksJson(verdict.checks);
   json["first_difference"] =
       verdict.first_difference ? DifferenceJson(*verdict.first_difference) : Json(nullptr);
+  json["trees_compared"] = verdict.trees_compared ? Json(*verdict.trees_compared) : Json(nullptr);
   json["comparison"] = verdict.comparison ? ComparisonJson(*verdict.comparison) : Json(nullptr);
   json["explanation"] = ExplanationJson(verdict);
   // Paths and messages may hold bytes that are no UTF-8; a report is written nevertheless.

@@ -103,6 +103,9 @@ struct Verdict {
   /// Of everything that was compared, where all of it was looked at (`diff`, `verify --against`,
   /// `replay --keep-going`).
   std::optional<Comparison> comparison;
+  /// `diff --first`: so many subnets were compared by their trees, and only of the first that
+  /// differs the rows were read.
+  std::optional<std::int64_t> trees_compared;
   /// Of the first difference, where it was asked for and could be had; else why it could not.
   std::optional<Explanation> explanation;
   std::string explanation_obstacle;
