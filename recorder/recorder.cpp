@@ -27,6 +27,7 @@ class QueueRecorder final : public Recorder {
         batch_max_(std::min(options.batch_max, options.queue_capacity)),
         writer_(std::move(writer)),
         assembler_([this](SubnetRow&& subnet) { return Push(std::move(subnet)); }),
+        subnets_under_heads_(options_.on_head ? writer_->CurrentHead().subnets : 0),
         thread_([this] { WriteUntilStopped(); }) {}
 
   ~QueueRecorder() override { Stop(); }
@@ -76,6 +77,7 @@ class QueueRecorder final : public Recorder {
   void WriteUntilStopped();
   Batch WaitForBatch();
   Status Write(const Batch& batch);
+  Status KeepHead();
   void Fail(const Error& error);
   void Stop();
 
@@ -83,6 +85,7 @@ class QueueRecorder final : public Recorder {
   const std::size_t batch_max_;
   std::unique_ptr<RecordWriter> writer_;  // the writer thread's, until that has ended
   SubnetAssembler assembler_;
+  std::int64_t subnets_under_heads_;  // likewise
 
   std::mutex mutex_;
   std::condition_variable has_room_;         // or has failed
@@ -135,13 +138,25 @@ void QueueRecorder::WriteUntilStopped() {
 }
 
 Status QueueRecorder::Write(const Batch& batch) {
-  if (!batch.subnets.empty()) RETURN_IF_ERROR(writer_->WriteSubnets(batch.subnets));
+  if (!batch.subnets.empty()) {
+    RETURN_IF_ERROR(writer_->WriteSubnets(batch.subnets));
+    RETURN_IF_ERROR(KeepHead());
+  }
   if (!batch.checkpoint) return {};
   RETURN_IF_ERROR(writer_->WriteCheckpoint(*batch.checkpoint->row, batch.checkpoint->keep));
   const std::scoped_lock lock(mutex_);
   checkpoint_.reset();
   checkpoint_done_.notify_all();
   return {};
+}
+
+Status QueueRecorder::KeepHead() {
+  if (!options_.on_head || options_.head_every == 0) return {};
+  const Head head = writer_->CurrentHead();
+  const std::int64_t every = options_.head_every;
+  if (head.subnets / every == subnets_under_heads_ / every) return {};
+  subnets_under_heads_ = head.subnets;
+  return options_.on_head(head);
 }
 
 QueueRecorder::Batch QueueRecorder::WaitForBatch() {
@@ -189,7 +204,10 @@ Status QueueRecorder::Close(RunStatus status, const std::string& detail,
   if (!error_ && !evaluations.empty()) {
     if (Status written = writer_->WriteEvaluations(evaluations); !written) Fail(written.error());
   }
-  if (!error_) return writer_->Close(status, detail);
+  if (!error_) {
+    RETURN_IF_ERROR(writer_->Close(status, detail));
+    return options_.on_head ? options_.on_head(writer_->CurrentHead()) : Status();
+  }
   // Best effort: what stopped the rows may stop this as well.
   static_cast<void>(writer_->Close(RunStatus::kFailed, "recording failed: " + error_->message));
   return tl::unexpected(*error_);

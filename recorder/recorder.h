@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -15,6 +16,11 @@ struct RecorderOptions {
   std::size_t queue_capacity = 256;       ///< subnets; a full queue blocks OnSubnetFinished
   std::size_t batch_max = 64;             ///< subnets per transaction
   std::int64_t commit_interval_ms = 200;  ///< a finished subnet is committed no later than this
+  /// Is handed a head of what is committed, by the writer thread, whenever the subnets under it
+  /// have passed a further multiple of `head_every` (0: never), and by Close when the run has
+  /// ended. An error of its stops the recorder like one of the writer's.
+  std::function<Status(Head)> on_head;
+  std::int64_t head_every = 0;
 };
 
 /// Thread-safe as an Observer. No row is ever dropped: once the writer has failed, every

@@ -74,7 +74,12 @@ class FakeWriter final : public RecordWriter {
     log_.checkpoints.push_back({row.cut, keep, log_.seqs.size()});
     return {};
   }
-  Head CurrentHead() const override { return {}; }
+  Head CurrentHead() const override {
+    Head head;
+    head.subnets = std::ssize(log_.seqs);
+    if (!log_.ends.empty()) head.end.emplace();
+    return head;
+  }
   Status Close(RunStatus status, const std::string& detail) override {
     log_.ends.push_back(fmt::format("{}: {}", ToString(status), detail));
     return {};
@@ -230,6 +235,66 @@ TEST(RecorderTest, ACheckpointDoesNotWaitForAWriterThatHasFailed) {
   EXPECT_EQ(added.get().error().message, "the disk is full");
   EXPECT_TRUE(log.checkpoints.empty());
   EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
+/// Options that commit each subnet by itself and keep heads in `heads`.
+RecorderOptions KeepingHeads(std::int64_t every, std::vector<Head>& heads) {
+  RecorderOptions options;
+  options.batch_max = 1;
+  options.head_every = every;
+  options.on_head = [&heads](Head head) -> Status {
+    heads.push_back(std::move(head));
+    return {};
+  };
+  return options;
+}
+
+TEST(RecorderTest, KeepsAHeadOfEachMultipleAndOfTheEnd) {
+  WriterLog log;
+  std::vector<Head> heads;
+  const auto recorder = Start(log, KeepingHeads(3, heads));
+  for (std::int64_t seq = 0; seq < 8; ++seq) EXPECT_TRUE(Record(*recorder, seq));
+  EXPECT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
+  ASSERT_EQ(heads.size(), 3u);
+  EXPECT_EQ(heads[0].subnets, 3);
+  EXPECT_EQ(heads[1].subnets, 6);
+  EXPECT_FALSE(heads[1].end);
+  EXPECT_EQ(heads[2].subnets, 8);
+  EXPECT_TRUE(heads[2].end);
+}
+
+TEST(RecorderTest, KeepsOnlyTheLastHeadWithoutAnInterval) {
+  WriterLog log;
+  std::vector<Head> heads;
+  const auto recorder = Start(log, KeepingHeads(0, heads));
+  for (std::int64_t seq = 0; seq < 8; ++seq) EXPECT_TRUE(Record(*recorder, seq));
+  EXPECT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
+  ASSERT_EQ(heads.size(), 1u);
+  EXPECT_TRUE(heads[0].end);
+}
+
+TEST(RecorderTest, HeadThatCannotBeKeptStopsTheRun) {
+  WriterLog log;
+  std::vector<Head> heads;
+  RecorderOptions options = KeepingHeads(2, heads);
+  options.on_head = [](Head) -> Status { return Failed("no disk for heads"); };
+  const auto recorder = Start(log, options);
+  Status recorded;
+  for (std::int64_t seq = 0; recorded && seq < 1000; ++seq) recorded = Record(*recorder, seq);
+  ASSERT_FALSE(recorded);
+  EXPECT_EQ(recorded.error().message, "no disk for heads");
+  EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
+  EXPECT_THAT(log.ends, ElementsAre("failed: recording failed: no disk for heads"));
+}
+
+TEST(RecorderTest, LastHeadThatCannotBeKeptIsReported) {
+  WriterLog log;
+  RecorderOptions options;
+  options.on_head = [](Head) -> Status { return Failed("no disk for heads"); };
+  const auto recorder = Start(log, options);
+  EXPECT_TRUE(Record(*recorder, 0));
+  const Status closed = recorder->Close(RunStatus::kComplete, "", {});
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().message, "no disk for heads");
+  EXPECT_THAT(log.ends, ElementsAre("complete: "));
 }
 
 TEST(RecorderTest, WithoutCloseWhatIsQueuedIsCommitted) {
