@@ -73,6 +73,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddShowCommand(app, invocation);
   AddProfileCommand(app, invocation);
   AddSimulateCommand(app, invocation);
+  AddHeadCommand(app, invocation);
   AddKeygenCommand(app, invocation);
   AddProofCommand(app, invocation);
   AddDoctorCommand(app, invocation);

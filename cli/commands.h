@@ -49,6 +49,7 @@ void AddShowCommand(CLI::App& app, Invocation& invocation);
 void AddCheckCommand(CLI::App& app, Invocation& invocation);
 void AddProfileCommand(CLI::App& app, Invocation& invocation);
 void AddSimulateCommand(CLI::App& app, Invocation& invocation);
+void AddHeadCommand(CLI::App& app, Invocation& invocation);
 void AddKeygenCommand(CLI::App& app, Invocation& invocation);
 void AddProofCommand(CLI::App& app, Invocation& invocation);
 void AddDoctorCommand(CLI::App& app, Invocation& invocation);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/head_options.h"
 #include "cli/layout_options.h"
 #include "replay/explain.h"
 #include "replay/reexecute.h"
@@ -34,6 +35,7 @@ struct TrainRequest {
   std::int64_t threads_per_stage = 1;
   std::string device = "cpu";
   std::string policy = "causal";
+  HeadOptions heads;
   std::string record_level;             ///< "off", a level, or empty: the spec's
   std::optional<std::int64_t> subnets;  ///< overrides training.subnets
   std::optional<std::filesystem::path> data_folder;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/head_options.h"
 #include "cli/output.h"
 #include "store/proof.h"
+#include "verify/head_check.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -38,21 +40,9 @@ constexpr const char* kFooter =
     "  verbatim proof subnet12.proof --head run.head --key run.key.pub\n"
     "  verbatim proof extension.proof --head monday.head --head tuesday.head";
 
-/// A head and the file that it is from.
-struct KeptHead {
-  Head head;
-  std::string file;
-};
-
 std::string Describe(const ProvenTree& tree) {
   return fmt::format("{} with the content root {}", FormatCount(tree.subnets, "subnet", "subnets"),
                      ToShortHex(tree.content_root));
-}
-
-std::string Describe(const KeptHead& kept) {
-  return fmt::format(
-      "the head of {} in {}{}", kept.head.created_utc, kept.file,
-      kept.head.signature ? ", signed by " + ToShortHex(kept.head.signature->key) : "");
 }
 
 /// Why a head of the tree cannot be taken, or which one can.
@@ -115,11 +105,7 @@ Finding Judge(const ExtensionProof& proof, HeadSearch& search) {
 
 Result<int> CheckProof(const ProofOptions& options) {
   ASSIGN_OR_RETURN(const Proof proof, ReadProof(options.proof));
-  std::vector<KeptHead> heads;
-  for (const fs::path& path : options.heads) {
-    ASSIGN_OR_RETURN(const std::vector<Head> of_file, ReadHeads(path));
-    for (const Head& head : of_file) heads.push_back({head, path.string()});
-  }
+  ASSIGN_OR_RETURN(auto heads, ReadKeptHeads(options.heads));
   std::optional<PublicKey> key;
   if (!options.key.empty()) {
     ASSIGN_OR_RETURN(key, ReadPublicKey(options.key));
@@ -144,21 +130,7 @@ void AddProofCommand(CLI::App& app, Invocation& invocation) {
   command->add_option("proof", options->proof, "The proof to check. Example: subnet12.proof")
       ->required()
       ->type_name("FILE");
-  command
-      ->add_option("--head", options->heads,
-                   "A file of heads that the proof must be about; may be given several times. "
-                   "Example: --head run.head")
-      ->required()
-      ->type_name("HEAD")
-      ->check(NamedPath())
-      ->expected(1)
-      ->take_all();
-  command
-      ->add_option("--key", options->key,
-                   "Takes only heads that are signed with this public key's secret one. Example: "
-                   "--key run.key.pub")
-      ->type_name("PUB")
-      ->check(NamedPath());
+  AddKeptHeadOptions(*command, options->heads, options->key)->required();
   command->callback(
       [options, &invocation] { invocation.action = [options] { return CheckProof(*options); }; });
 }

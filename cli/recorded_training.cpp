@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/utc_time.h"
+#include "cli/head_options.h"
 #include "cli/injected_fault.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
@@ -56,7 +57,10 @@ Result<std::unique_ptr<Recorder>> StartRecorder(const TrainRequest& request,
   ASSIGN_OR_RETURN(auto writer,
                    RecordWriter::Create(request.output, DescribeRun(request, experiment),
                                         environment, DescribeLayers(experiment), request.force));
-  return Recorder::Start(std::move(writer));
+  RecorderOptions options;
+  ASSIGN_OR_RETURN(options.on_head, HeadKeeper(request.heads));
+  options.head_every = request.heads.every;
+  return Recorder::Start(std::move(writer), options);
 }
 
 Result<TrainingOptions> OptionsOf(const TrainRequest& request, const Experiment& experiment) {

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -21,6 +22,8 @@ struct ShowOptions {
   std::string format = "text";
   std::filesystem::path html;
   std::filesystem::path trace;
+  std::filesystem::path proof;
+  std::vector<std::filesystem::path> heads;
 };
 
 constexpr const char* kFooter =
@@ -30,6 +33,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  verbatim show run.db\n"
     "  verbatim show run.db --subnet 12\n"
+    "  verbatim show run.db --subnet 12 --proof subnet12.proof --head /kept/run.head\n"
     "  verbatim show run.db --layer block3.1\n"
     "  verbatim show run.db --format json\n"
     "  verbatim show run.db --html run.html --trace run.trace.json";
@@ -45,11 +49,17 @@ Result<std::string> Render(const RecordReader& reader, const ShowOptions& option
 Result<int> Show(const ShowOptions& options) {
   const OutputOption html{"--html", options.html};
   const OutputOption trace{"--trace", options.trace};
-  RETURN_IF_ERROR(CheckOutputs({html, trace}, {options.record}));
+  const OutputOption proof{"--proof", options.proof};
+  RETURN_IF_ERROR(CheckOutputs({html, trace, proof}, {options.record}));
+  RETURN_IF_ERROR(RefuseInputs({proof}, options.heads));
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
   if (!html.path.empty()) RETURN_IF_ERROR(ShowHtml(*reader, options.record, html));
   if (!trace.path.empty()) RETURN_IF_ERROR(ShowTrace(*reader, options.record, trace));
   if (!html.path.empty() || !trace.path.empty()) return 0;
+  if (!proof.path.empty()) {
+    RETURN_IF_ERROR(ShowProof(*reader, options.record, *options.subnet, options.heads, proof));
+    return 0;
+  }
   ASSIGN_OR_RETURN(const std::string text, Render(*reader, options));
   RETURN_IF_ERROR(WriteToStdout(text));
   return 0;
@@ -92,6 +102,23 @@ void AddShowCommand(CLI::App& app, Invocation& invocation) {
       ->check(NamedPath())
       ->excludes(subnet)
       ->excludes(layer);
+  CLI::Option* proof =
+      command
+          ->add_option("--proof", options->proof,
+                       "With --subnet: writes a proof that the subnet is in the record, to be "
+                       "checked with verbatim proof; instead of printing. Example: --subnet 12 "
+                       "--proof subnet12.proof")
+          ->type_name("FILE")
+          ->check(NamedPath())
+          ->needs(subnet);
+  command
+      ->add_option("--head", options->heads,
+                   "With --proof: proves it against the newest head in this file instead of one of "
+                   "the record as it is now. Example: --head /kept/run.head")
+      ->type_name("HEAD")
+      ->check(NamedPath())
+      ->expected(1)
+      ->needs(proof);
   AddFormatOption(*command, options->format);
   command->callback(
       [options, &invocation] { invocation.action = [options] { return Show(*options); }; });

@@ -1,7 +1,9 @@
 // What `verbatim show` writes into files instead of printing it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "base/status.h"
 #include "cli/output_file.h"
@@ -16,5 +18,11 @@ Status ShowHtml(const RecordReader& reader, const std::filesystem::path& record,
 /// The record's activity as a trace (verify/trace.h), streamed into the file likewise.
 Status ShowTrace(const RecordReader& reader, const std::filesystem::path& record,
                  const OutputOption& output);
+
+/// A proof that subnet `seq` is in the record (store/proof.h), under the newest head in `heads`
+/// that covers it, or without such files under a head of the record as it is. kUsage where there is
+/// no such subnet or head; kBadInput where the record does not bear it out.
+Status ShowProof(const RecordReader& reader, const std::filesystem::path& record, std::int64_t seq,
+                 const std::vector<std::filesystem::path>& heads, const OutputOption& output);
 
 }  // namespace verbatim

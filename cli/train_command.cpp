@@ -9,7 +9,9 @@
 #include "cli/compute_options.h"
 #include "cli/data_option.h"
 #include "cli/forward.h"
+#include "cli/head_options.h"
 #include "cli/layout_options.h"
+#include "cli/output_file.h"
 #include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
@@ -29,6 +31,8 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db --stages 4 --in-flight 8\n"
     "  verbatim train digits.json -o run.db --stages 2 --costs costs.json\n"
     "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
+    "  verbatim train digits.json -o run.db --head-every 100 --head-file /kept/run.head --sign "
+    "run.key\n"
     "  verbatim train digits.json --record off --subnets 20\n"
     "  verbatim train digits.json -o faulty.db --inject stale-read@12";
 
@@ -59,6 +63,15 @@ Status CheckOutput(const TrainRequest& request) {
   return {};
 }
 
+Status CheckHeads(const TrainRequest& request) {
+  if (request.record_level == "off" && !request.heads.file.empty()) {
+    return UsageError("--head-file takes heads of the record, but --record off makes none",
+                      "Leave one of them out.");
+  }
+  RETURN_IF_ERROR(RefuseInputs({{"--head-file", request.heads.file}}, {request.spec}));
+  return CheckHeadOptions(request.heads, request.output, /*is_new_run=*/true);
+}
+
 Status CheckInjection(const TrainRequest& request) {
   if (!request.inject) return {};
   RETURN_IF_ERROR(ParseFault(*request.inject));
@@ -70,6 +83,7 @@ Status CheckInjection(const TrainRequest& request) {
 Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckInjection(request));
   RETURN_IF_ERROR(CheckOutput(request));
+  RETURN_IF_ERROR(CheckHeads(request));
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
   ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));
   if (NeedsForward(invocation, spec.numerics)) {
@@ -142,6 +156,7 @@ void AddTrainCommand(CLI::App& app, Invocation& invocation) {
       ->required()
       ->type_name("SPEC");
   AddRecordOptions(*command, *request);
+  AddHeadOptions(*command, request->heads);
   AddExecutionOptions(*command, *request);
   AddRunOptions(*command, *request);
   command->callback([request, &invocation] {

@@ -13,12 +13,14 @@
 #include "cli/data_option.h"
 #include "cli/explaining.h"
 #include "cli/forward.h"
+#include "cli/head_options.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
 #include "store/reader.h"
 #include "verify/against.h"
+#include "verify/head_check.h"
 
 namespace verbatim {
 namespace {
@@ -31,6 +33,8 @@ struct VerifyOptions {
   std::optional<std::uint64_t> draw_seed;  ///< the spec's seed where absent
   bool explain = false;
   fs::path against;  ///< a recorded reference; empty: none
+  std::vector<fs::path> heads;
+  fs::path key;  ///< that the heads must be signed with; empty: any or none
   std::string format = "text";
   fs::path output;
   std::vector<std::string> also;  ///< further reports
@@ -43,6 +47,9 @@ constexpr const char* kFooter =
     "recorded subnets again, one after another, and compares every bit that was recorded: all of\n"
     "them, or N drawn at random together with the subnets that their weights depend on.\n"
     "\n"
+    "--head compares the record with heads that were kept elsewhere (verbatim head), which shows\n"
+    "whether it was changed, cut or replaced since, even by somebody who knows the format.\n"
+    "\n"
     "Exit code 0: nothing found; 1: a difference or violation; 3: the record is damaged; 4: this\n"
     "machine cannot decide, such as in another numeric environment.\n"
     "\n"
@@ -50,6 +57,7 @@ constexpr const char* kFooter =
     "  verbatim verify run.db\n"
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim verify run.db --reexecute 50 --draw-seed 7 --data /data/digits\n"
+    "  verbatim verify run.db --head /kept/run.head --key run.key.pub\n"
     "  verbatim verify run.db --against reference.db --also report.html\n"
     "  verbatim verify run.db --format json -o verdict.json\n"
     "  verbatim verify run.db --format markdown >> $GITHUB_STEP_SUMMARY\n"
@@ -96,6 +104,11 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
   if (!options.against.empty()) {
     ASSIGN_OR_RETURN(reference, RecordReader::Open(options.against));
   }
+  ASSIGN_OR_RETURN(const auto heads, ReadKeptHeads(options.heads));
+  std::optional<PublicKey> key;
+  if (!options.key.empty()) {
+    ASSIGN_OR_RETURN(key, ReadPublicKey(options.key));
+  }
   const bool reexecute = !options.reexecute.empty();
   if (reexecute) {
     const auto numerics = RecordedNumerics(*reader);
@@ -104,6 +117,7 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
     }
   }
   Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
+  if (!heads.empty()) AddHeadCheck(*reader, heads, key, verdict);
   // What a damaged record says cannot be executed.
   if (reexecute && verdict.damaged) SayNotReexecuted(verdict);
   if (reexecute && !verdict.damaged) {
@@ -158,6 +172,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
                    "Compares with a recorded reference as well. Example: --against reference.db")
       ->type_name("REF.db")
       ->check(NamedPath());
+  AddKeptHeadOptions(*command, options->heads, options->key);
   AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,
