@@ -2,14 +2,9 @@
 #pragma once
 
 #include "store/head.h"
+#include "tests/store/sample_record.h"
 
 namespace verbatim::test {
-
-inline Hash256 SampleHash(int first) {
-  Hash256 hash;
-  for (auto& byte : hash.bytes) byte = static_cast<std::uint8_t>(first++);
-  return hash;
-}
 
 inline Head SampleHead(std::int64_t subnets = 300) {
   Head head;
