@@ -49,6 +49,7 @@ struct TrainRequest {
 struct ResumeRequest {
   std::filesystem::path record;
   LayoutOptions layout;
+  HeadOptions heads;
   std::optional<std::string> device;  ///< absent: of the recorded kind
   std::optional<std::filesystem::path> data_folder;
   bool stop_on_nan = true;

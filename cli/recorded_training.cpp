@@ -73,13 +73,6 @@ Result<TrainingOptions> OptionsOf(const TrainRequest& request, const Experiment&
   return options;
 }
 
-std::string DescribeRecord(const TrainRequest& request) {
-  if (request.record_level == "off") return "";
-  const std::string path = request.output.string();
-  return fmt::format("record: {}\nnext: verbatim verify {} --reexecute all\n", path,
-                     ShellPath(path));
-}
-
 }  // namespace
 
 Status TrainAndRecord(const TrainRequest& request) {
@@ -113,7 +106,7 @@ Status TrainAndRecord(const TrainRequest& request) {
   RETURN_IF_ERROR(fault.DamageRecord(request.output, outcome.subnets));
   if (request.quiet) return {};
   return WriteToStdout(DescribeTraining(options, outcome, summary) + fault.Describe() +
-                       DescribeRecord(request));
+                       (recorder ? DescribeRecord(request.output, outcome.status) : ""));
 }
 
 std::filesystem::path FolderOf(const std::filesystem::path& spec_file) {

@@ -1,20 +1,25 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "cli/commands.h"
 #include "cli/data_option.h"
 #include "cli/forward.h"
+#include "cli/head_options.h"
 #include "cli/layout_options.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/reexecution.h"
+#include "verify/head_check.h"
 #include "verify/report.h"
 #include "verify/text.h"
 
 namespace verbatim {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kFooter =
     "Goes on with a run that was stopped, killed or failed, from its newest usable checkpoint and\n"
@@ -62,8 +67,23 @@ Status CheckResumable(const RecordReader& reader, const Verdict& verdict) {
   return {};
 }
 
+/// Heads of another history than the record's would go on as if they were of this one.
+Status CheckKeptHeads(const RecordReader& reader, const ResumeRequest& request) {
+  std::error_code error;
+  const fs::path& file = request.heads.file;
+  if (file.empty() || !fs::is_regular_file(file, error)) return {};
+  ASSIGN_OR_RETURN(const auto kept, ReadKeptHeads({file}));
+  ASSIGN_OR_RETURN(const auto mismatches, CompareWithHeads(reader, kept, std::nullopt));
+  if (mismatches.empty()) return {};
+  return BadInput(fmt::format("{} is not the record that {} has heads of: {}",
+                              request.record.string(), file.string(), mismatches.front().problem),
+                  fmt::format("See what was found: verbatim verify {} --head {}",
+                              ShellPath(request.record.string()), ShellPath(file.string())));
+}
+
 Result<int> Resume(const ResumeRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
+  RETURN_IF_ERROR(CheckHeadOptions(request.heads, request.record, /*is_new_run=*/false));
   ASSIGN_OR_RETURN(auto reader, RecordReader::Open(request.record));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {
@@ -72,6 +92,7 @@ Result<int> Resume(const ResumeRequest& request, const Invocation& invocation) {
   Verdict verdict = Examine(*reader, request.record.string(), invocation);
   verdict.kind = VerdictKind::kReplay;
   RETURN_IF_ERROR(CheckResumable(*reader, verdict));
+  RETURN_IF_ERROR(CheckKeptHeads(*reader, request));
   if (verdict.run.status == RunStatus::kComplete) {
     RETURN_IF_ERROR(
         WriteToStdout(fmt::format("{} is complete: {}\n", verdict.record,
@@ -99,6 +120,7 @@ void AddResumeCommand(CLI::App& app, Invocation& invocation) {
                    "cpu, cuda or cuda:N, of the recorded kind; the recorded kind if not given. "
                    "Example: --device cuda:1")
       ->type_name("DEVICE");
+  AddHeadOptions(*command, request->heads);
   AddDataOption(*command, request->data_folder);
   command->add_flag("--stop-on-nan,!--no-stop-on-nan", request->stop_on_nan,
                     "Stops the run at the first loss that is NaN or infinite (the default), or "

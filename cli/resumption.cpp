@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/utc_time.h"
+#include "cli/head_options.h"
 #include "cli/output.h"
 #include "cli/stop_signals.h"
 #include "cli/training_run.h"
@@ -183,10 +184,8 @@ std::string Describe(const Resumption& resumption, const TrainingOutcome& outcom
     text += fmt::format("compared {} with what was recorded: equal\n",
                         FormatCount(compared, "subnet", "subnets"));
   }
-  const std::string path = resumption.request.record.string();
   return text + DescribeTraining(resumption.options, outcome, summary) +
-         fmt::format("record: {}\nnext: verbatim verify {} --reexecute all\n", path,
-                     ShellPath(path));
+         DescribeRecord(resumption.request.record, outcome.status);
 }
 
 /// Trains to the end, through `overlap`.
@@ -220,7 +219,10 @@ Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest
   }
   RETURN_IF_ERROR(ChooseStart(resumption));
   ASSIGN_OR_RETURN(auto writer, OpenWriter(resumption));
-  const auto recorder = Recorder::Start(std::move(writer));
+  RecorderOptions recording;
+  ASSIGN_OR_RETURN(recording.on_head, HeadKeeper(request.heads));
+  recording.head_every = request.heads.every;
+  const auto recorder = Recorder::Start(std::move(writer), recording);
   Overlap overlap(*reader, verdict.counts.subnets - resumption.options.first, comparator,
                   *recorder);
   TrainingSummary summary;

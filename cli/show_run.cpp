@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +46,9 @@ struct RunSummary {
   std::int64_t accesses = 0;
   Losses losses;
   Accuracies accuracies;
+  std::vector<ResumptionRow> resumptions;
+  std::vector<std::int64_t> cuts;  ///< of the checkpoints
+  Head head;
   Hash256 content;
 };
 
@@ -95,6 +99,10 @@ Result<RunSummary> ReadSummary(const RecordReader& reader, const std::string& re
   ASSIGN_OR_RETURN(summary.losses, ReadLosses(reader, summary.subnets));
   ASSIGN_OR_RETURN(const auto evaluations, reader.Evaluations());
   summary.accuracies = Summarize(evaluations);
+  ASSIGN_OR_RETURN(summary.resumptions, reader.Resumptions());
+  ASSIGN_OR_RETURN(const auto checkpoints, reader.Checkpoints());
+  for (const CheckpointRow& row : checkpoints) summary.cuts.push_back(row.cut);
+  ASSIGN_OR_RETURN(summary.head, reader.HeadNow());
   ASSIGN_OR_RETURN(summary.content, ContentDigest(reader));
   return summary;
 }
@@ -124,6 +132,17 @@ std::string LayoutText(const RunInfo& run) {
                      run.partition, FormatCount(run.in_flight, "subnet", "subnets"));
 }
 
+std::string ResumptionText(const ResumptionRow& row) {
+  return fmt::format("{} from subnet {}, {} on {}, policy {}, partition {}", row.started_utc,
+                     row.cut, FormatCount(row.stages, "stage", "stages"), row.device, row.policy,
+                     row.partition);
+}
+
+std::string CutsText(const std::vector<std::int64_t>& cuts) {
+  if (cuts.empty()) return "";
+  return fmt::format("after {} subnets", fmt::join(cuts, ", "));
+}
+
 std::string RenderText(const RunSummary& summary) {
   std::string text = fmt::format("Record {}: {}\n", summary.record, summary.spec_name);
   const auto line = [&text](std::string_view label, const std::string& value) {
@@ -135,6 +154,7 @@ std::string RenderText(const RunSummary& summary) {
   line("ended", summary.run.ended_utc);
   line("command", summary.run.command_line);
   line("layout", LayoutText(summary.run));
+  for (const ResumptionRow& row : summary.resumptions) line("resumed", ResumptionText(row));
   line("level", summary.run.record_level);
   line("subnets", fmt::format("{} of {}, {}", FormatCount(summary.subnets),
                               FormatCount(summary.run.subnets_planned),
@@ -145,6 +165,9 @@ std::string RenderText(const RunSummary& summary) {
   line("accuracy", AccuracyText(summary.accuracies));
   line("data", ToHex(summary.run.dataset_digest));
   line("content", ToHex(summary.content));
+  line("root", fmt::format("{} over {}", ToHex(summary.head.content_root),
+                           FormatCount(summary.head.subnets, "subnet", "subnets")));
+  line("saved", CutsText(summary.cuts));
   line("made by", fmt::format("verbatim {}", summary.run.tool_version));
   text += "Environment\n";
   for (const EnvironmentRow& row : summary.environment) {
@@ -163,6 +186,22 @@ Json LossesJson(const Losses& losses) {
   json["first"] = LossJson(*losses.first);
   json["last"] = LossJson(*losses.last);
   json["mean_of_last_tenth"] = FiniteOrNull(losses.MeanOfLastTenth());
+  return json;
+}
+
+Json ResumptionsJson(const std::vector<ResumptionRow>& resumptions) {
+  Json json = Json::array();
+  for (const ResumptionRow& row : resumptions) {
+    json.push_back({{"started_utc", row.started_utc},
+                    {"subnet", row.cut},
+                    {"command_line", row.command_line},
+                    {"stages", row.stages},
+                    {"in_flight", row.in_flight},
+                    {"partition", row.partition},
+                    {"device", row.device},
+                    {"policy", row.policy},
+                    {"tool_version", row.tool_version}});
+  }
   return json;
 }
 
@@ -201,6 +240,10 @@ std::string RenderJson(const RunSummary& summary) {
   json["accuracy"] = AccuraciesJson(summary.accuracies);
   json["dataset_digest"] = ToHex(run.dataset_digest);
   json["content_digest"] = ToHex(summary.content);
+  json["content_root"] = ToHex(summary.head.content_root);
+  json["subnets_under_root"] = summary.head.subnets;
+  json["resumptions"] = ResumptionsJson(summary.resumptions);
+  json["checkpoints"] = summary.cuts;
   json["tool_version"] = run.tool_version;
   json["environment"] = Json::object();
   for (const EnvironmentRow& row : summary.environment) json["environment"][row.key] = row.value;

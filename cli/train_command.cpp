@@ -15,6 +15,7 @@
 #include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
+#include "verify/text.h"
 
 namespace verbatim {
 namespace {
@@ -53,7 +54,9 @@ Status CheckOutput(const TrainRequest& request) {
   }
   if (fs::exists(request.output, error) && !request.force) {
     return UsageError(fmt::format("{} exists already", path),
-                      "Name another file with -o, or overwrite it with --force.");
+                      fmt::format("Name another file with -o, overwrite it with --force, or go on "
+                                  "with it: verbatim resume {}",
+                                  ShellPath(path)));
   }
   const fs::path folder = request.output.parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error)) {

@@ -120,4 +120,12 @@ std::string DescribeTraining(const TrainingOptions& options, const TrainingOutco
   return text;
 }
 
+std::string DescribeRecord(const std::filesystem::path& record, RunStatus status) {
+  const std::string path = record.string();
+  const std::string next = status == RunStatus::kComplete
+                               ? fmt::format("verify {} --reexecute all", ShellPath(path))
+                               : fmt::format("resume {}", ShellPath(path));
+  return fmt::format("record: {}\nnext: verbatim {}\n", path, next);
+}
+
 }  // namespace verbatim

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -37,5 +38,8 @@ TrainingOutcome TrainAndEvaluate(Experiment& experiment, TrainingOptions options
 /// What was trained, how fast and how well, for stdout.
 std::string DescribeTraining(const TrainingOptions& options, const TrainingOutcome& outcome,
                              const TrainingSummary& summary);
+
+/// Where the record is, and which command comes next.
+std::string DescribeRecord(const std::filesystem::path& record, RunStatus status);
 
 }  // namespace verbatim

@@ -24,7 +24,8 @@ DIFFERENCE_FIELDS = {"class", "subnet", "layer", "layer_name", "phase", "what", 
 SHOW_FIELDS = {"record", "name", "status", "status_detail", "started_utc", "ended_utc",
                "command_line", "stages", "in_flight", "partition", "device", "policy", "record_level",
                "subnets_planned", "subnets", "accesses", "layers", "versioned_layers", "loss",
-               "accuracy", "dataset_digest", "content_digest", "tool_version", "environment"}
+               "accuracy", "dataset_digest", "content_digest", "content_root",
+               "subnets_under_root", "resumptions", "checkpoints", "tool_version", "environment"}
 SUBNET_FIELDS = {"record", "subnet", "loss", "choices", "choice_names", "samples", "batch_digest",
                  "accesses", "activations"}
 ACCESS_FIELDS = {"layer", "layer_name", "stage", "read_seq", "base_seq", "weights",
