@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "recorder/content_digest.h"
+#include "store/checkpoint_files.h"
 #include "verify/causal_audit.h"
+#include "verify/checkpoint_check.h"
 #include "verify/row_check.h"
 #include "verify/seal_check.h"
 #include "verify/stream_check.h"
@@ -334,8 +336,9 @@ Check CheckEvaluations(const RecordReader& reader, const Spec& spec, const Layer
 
 /// What was not reached is listed too: a reader must not take its absence for a pass.
 void AddUnreachedChecks(Verdict& verdict) {
-  for (const char* name : {kCheckFile, kCheckRun, kCheckLayers, kCheckSubnets, kCheckStream,
-                           kCheckCausality, kCheckEvaluations, kCheckTrees, kCheckSeals}) {
+  for (const char* name :
+       {kCheckFile, kCheckRun, kCheckLayers, kCheckSubnets, kCheckStream, kCheckCausality,
+        kCheckEvaluations, kCheckTrees, kCheckSeals, kCheckCheckpoints}) {
     bool listed = false;
     for (const Check& check : verdict.checks) listed |= check.name == name;
     if (!listed) {
@@ -360,12 +363,20 @@ class RecordExamination::Parts {
     // Where they cannot be read, the check of the seals says so.
     resumptions_ = reader.Resumptions().value_or(std::vector<ResumptionRow>());
     stream_.emplace(verdict_.run, *spec_, *table_);
+    if (file_check == FileCheck::kRun) {
+      checkpoints_.emplace(*table_, reader.Checkpoints().value_or(std::vector<CheckpointRow>()),
+                           CheckpointFolder(record));
+    }
     pass_.emplace(verdict_, resumptions_, *spec_, *table_, *stream_, trees_);
   }
 
   const LayerTable* table() const { return table_ ? &*table_ : nullptr; }
   const Verdict& verdict() const { return verdict_; }
   SubnetPass& pass() { return *pass_; }
+  bool Visit(const SubnetRow& subnet) {
+    if (checkpoints_) checkpoints_->Add(subnet);
+    return pass_->Visit(subnet);
+  }
   Verdict Finish();
 
  private:
@@ -376,6 +387,7 @@ class RecordExamination::Parts {
   std::vector<ResumptionRow> resumptions_;
   TreeCheck trees_;
   std::optional<StreamCheck> stream_;
+  std::optional<CheckpointCheck> checkpoints_;  ///< absent: left out
   std::optional<SubnetPass> pass_;
 };
 
@@ -386,6 +398,11 @@ Verdict RecordExamination::Parts::Finish() {
     verdict_.checks.push_back(trees_.Finish());
   }
   verdict_.checks.push_back(CheckSeals(reader_));
+  if (pass_) {
+    verdict_.checks.push_back(checkpoints_
+                                  ? checkpoints_->Finish()
+                                  : Check{kCheckCheckpoints, Outcome::kNotRun, "left out"});
+  }
   AddUnreachedChecks(verdict_);
   for (const Check& check : verdict_.checks) verdict_.damaged |= check.damage;
   verdict_.checks.push_back(
@@ -408,7 +425,7 @@ ReadOptions RecordExamination::options() const {
   return parts_->pass().options();
 }
 bool RecordExamination::Visit(const SubnetRow& subnet) {
-  return parts_->pass().Visit(subnet);
+  return parts_->Visit(subnet);
 }
 void RecordExamination::Stop(const Error& error) {
   parts_->pass().Stop(error);

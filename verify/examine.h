@@ -24,11 +24,12 @@ inline constexpr const char* kCheckCausality = "causality";
 inline constexpr const char* kCheckEvaluations = "evaluations";
 inline constexpr const char* kCheckTrees = "trees";
 inline constexpr const char* kCheckSeals = "seals";
+inline constexpr const char* kCheckCheckpoints = "checkpoints";
 inline constexpr const char* kCheckReexecution = "re-execution";
 
-/// `record` is the path as typed, for messages. `progress` (may be empty) is told the number of
-/// subnets looked at. What cannot be read makes a damaged verdict, never an error. The verdict's
-/// re-execution check is left "not run".
+/// `record` is the path as typed, for messages and to find its checkpoints. `progress` (may be
+/// empty) is told the number of subnets looked at. What cannot be read makes a damaged verdict,
+/// never an error. The verdict's re-execution check is left "not run".
 Verdict ExamineRecord(const RecordReader& reader, const std::string& record,
                       const std::function<void(std::int64_t)>& progress = {});
 
