@@ -39,6 +39,7 @@ constexpr const char* kFooter =
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim replay run.db --stages 8\n"
     "  verbatim show run.db --subnet 12\n"
+    "  verbatim export run.db -o model.safetensors\n"
     "  verbatim profile digits.json -o costs.json\n"
     "  verbatim doctor run.db\n"
     "\n"
@@ -71,6 +72,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddReplayCommand(app, invocation);
   AddDiffCommand(app, invocation);
   AddShowCommand(app, invocation);
+  AddExportCommand(app, invocation);
   AddProfileCommand(app, invocation);
   AddSimulateCommand(app, invocation);
   AddHeadCommand(app, invocation);

@@ -46,6 +46,7 @@ void AddResumeCommand(CLI::App& app, Invocation& invocation);
 void AddReplayCommand(CLI::App& app, Invocation& invocation);
 void AddDiffCommand(CLI::App& app, Invocation& invocation);
 void AddShowCommand(CLI::App& app, Invocation& invocation);
+void AddExportCommand(CLI::App& app, Invocation& invocation);
 void AddCheckCommand(CLI::App& app, Invocation& invocation);
 void AddProfileCommand(CLI::App& app, Invocation& invocation);
 void AddSimulateCommand(CLI::App& app, Invocation& invocation);
