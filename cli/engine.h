@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/checkpoint_options.h"
 #include "cli/head_options.h"
 #include "cli/layout_options.h"
 #include "replay/explain.h"
@@ -40,6 +41,7 @@ struct TrainRequest {
   std::optional<std::int64_t> subnets;  ///< overrides training.subnets
   std::optional<std::filesystem::path> data_folder;
   bool stop_on_nan = true;
+  CheckpointOptions checkpoints;
   std::optional<std::string> inject;  ///< "CLASS[@SUBNET]"
   bool quiet = false;
   std::string command_line;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "store/checkpoint_files.h"
 #include "store/record_file.h"
 
 namespace verbatim {
@@ -234,6 +235,7 @@ Status WriteResult(std::string_view text, const OutputOption& output) {
 
 bool IsPartOfRecord(const fs::path& path, const fs::path& record) {
   if (AreOneFile(path, record)) return true;
+  if (AreOneFile(TargetOf(path).parent_path(), CheckpointFolder(record))) return true;
   const auto companions = CompanionFiles(TargetOf(record));
   return std::any_of(companions.begin(), companions.end(),
                      [&](const fs::path& part) { return AreOneFile(path, part); });

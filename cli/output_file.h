@@ -40,7 +40,8 @@ Status WriteOutput(const OutputOption& output,
 /// Writes `text` likewise, or to stdout where the option is not given.
 Status WriteResult(std::string_view text, const OutputOption& output);
 
-/// Whether `path` is the record or one of the files that SQLite keeps beside it.
+/// Whether `path` is the record, one of the files that SQLite keeps beside it, or in the folder of
+/// its checkpoints.
 bool IsPartOfRecord(const std::filesystem::path& path, const std::filesystem::path& record);
 
 }  // namespace verbatim

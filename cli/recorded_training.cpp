@@ -12,7 +12,9 @@
 #include "cli/stop_signals.h"
 #include "cli/training_run.h"
 #include "cli/version.h"
+#include "recorder/recorded_checkpoints.h"
 #include "recorder/recorder.h"
+#include "store/checkpoint_files.h"
 #include "trainer/environment.h"
 #include "trainer/experiment.h"
 #include "trainer/training.h"
@@ -63,6 +65,17 @@ Result<std::unique_ptr<Recorder>> StartRecorder(const TrainRequest& request,
   return Recorder::Start(std::move(writer), options);
 }
 
+/// Null where none are taken. What another record left under that name goes first: by now the new
+/// one has taken its place.
+Result<std::unique_ptr<RecordedCheckpoints>> StartCheckpoints(const TrainRequest& request,
+                                                              Recorder* recorder) {
+  if (!recorder) return nullptr;
+  RETURN_IF_ERROR(RemoveCheckpoints(CheckpointFolder(request.output)));
+  ASSIGN_OR_RETURN(const bool wanted, WantsCheckpoints(request.checkpoints, request.policy));
+  if (!wanted) return nullptr;
+  return RecordedCheckpoints::Open(request.output, *recorder, request.checkpoints.keep);
+}
+
 Result<TrainingOptions> OptionsOf(const TrainRequest& request, const Experiment& experiment) {
   TrainingOptions options;
   RETURN_IF_ERROR(SetLayout(request.layout, experiment, options));
@@ -89,6 +102,9 @@ Status TrainAndRecord(const TrainRequest& request) {
   const StopSignals signals;
   ASSIGN_OR_RETURN(const auto recorder, StartRecorder(request, experiment, fault));
   options.observer = recorder.get();
+  ASSIGN_OR_RETURN(const auto checkpoints, StartCheckpoints(request, recorder.get()));
+  options.checkpoints.sink = checkpoints.get();
+  options.checkpoints.every = request.checkpoints.every;
   TrainingSummary summary;
   const TrainingOutcome outcome =
       TrainAndEvaluate(experiment, options, signals, request.quiet, summary);
@@ -106,7 +122,8 @@ Status TrainAndRecord(const TrainRequest& request) {
   RETURN_IF_ERROR(fault.DamageRecord(request.output, outcome.subnets));
   if (request.quiet) return {};
   return WriteToStdout(DescribeTraining(options, outcome, summary) + fault.Describe() +
-                       (recorder ? DescribeRecord(request.output, outcome.status) : ""));
+                       (recorder ? DescribeRecord(request.output, outcome.status, checkpoints.get())
+                                 : ""));
 }
 
 std::filesystem::path FolderOf(const std::filesystem::path& spec_file) {

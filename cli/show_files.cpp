@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// What to prove against: the largest of the heads that has subnet `seq` under it.
-Result<ProvenTree> TreeToProve(const RecordReader& reader, std::int64_t seq,
-                               const std::vector<fs::path>& files) {
+Result<ProvenTree> TreeToProve(const RecordReader& reader, const std::vector<fs::path>& files) {
   if (files.empty()) {
     ASSIGN_OR_RETURN(const Head now, reader.HeadNow());
     return TreeOf(now);
@@ -49,7 +48,7 @@ Status ShowTrace(const RecordReader& reader, const fs::path& record, const Outpu
 
 Status ShowProof(const RecordReader& reader, const fs::path& record, std::int64_t seq,
                  const std::vector<fs::path>& heads, const OutputOption& output) {
-  ASSIGN_OR_RETURN(const ProvenTree tree, TreeToProve(reader, seq, heads));
+  ASSIGN_OR_RETURN(const ProvenTree tree, TreeToProve(reader, heads));
   ASSIGN_OR_RETURN(const std::int64_t recorded, reader.TreeSize());
   if (seq >= tree.subnets) {
     return UsageError(fmt::format("subnet {} is not under the head, which has {}", seq,

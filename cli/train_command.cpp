@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <vector>
 
+#include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/compute_options.h"
 #include "cli/data_option.h"
@@ -12,6 +14,7 @@
 #include "cli/head_options.h"
 #include "cli/layout_options.h"
 #include "cli/output_file.h"
+#include "store/checkpoint_files.h"
 #include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
@@ -25,7 +28,8 @@ namespace fs = std::filesystem;
 constexpr const char* kFooter =
     "Trains the subnets of the spec's stream and records each of them. Whatever the number of\n"
     "stages, the bits are those of training one subnet after another. Ctrl-C stops after the\n"
-    "subnets in flight and leaves a sound record.\n"
+    "subnets in flight and leaves a sound record. Beside the record, RUN.db.checkpoints holds the\n"
+    "newest checkpoints, taken without a pause: verbatim export reads weights out of them.\n"
     "\n"
     "Examples:\n"
     "  verbatim train digits.json -o run.db\n"
@@ -34,8 +38,26 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db --device cuda --record full --force\n"
     "  verbatim train digits.json -o run.db --head-every 100 --head-file /kept/run.head --sign "
     "run.key\n"
+    "  verbatim train digits.json -o run.db --checkpoint-every 200 --keep-checkpoints 5\n"
     "  verbatim train digits.json --record off --subnets 20\n"
     "  verbatim train digits.json -o faulty.db --inject stale-read@12";
+
+/// A folder whose record is gone: its files may be somebody's only copy.
+Status CheckNoOldCheckpoints(const TrainRequest& request) {
+  if (request.force) return {};
+  const fs::path old = CheckpointFolder(request.output);
+  ASSIGN_OR_RETURN(const std::vector<Hash256> files, ListCheckpointFiles(old));
+  if (files.empty()) return {};
+  return UsageError(fmt::format("{} is left over from another record", old.string()),
+                    "Remove it, name another record with -o, or overwrite it with --force.");
+}
+
+Status CheckCheckpoints(const TrainRequest& request) {
+  RETURN_IF_ERROR(WantsCheckpoints(request.checkpoints, request.policy));
+  if (request.record_level != "off" || !request.checkpoints.were_given) return {};
+  return UsageError("checkpoints belong to a record, but --record off makes none",
+                    "Leave --checkpoint-every and --keep-checkpoints out.");
+}
 
 Status CheckOutput(const TrainRequest& request) {
   const bool off = request.record_level == "off";
@@ -63,7 +85,7 @@ Status CheckOutput(const TrainRequest& request) {
     return UsageError(fmt::format("-o {}: there is no folder {}", path, folder.string()),
                       "Make the folder first, or name another.");
   }
-  return {};
+  return CheckNoOldCheckpoints(request);
 }
 
 Status CheckHeads(const TrainRequest& request) {
@@ -85,6 +107,7 @@ Status CheckInjection(const TrainRequest& request) {
 
 Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckInjection(request));
+  RETURN_IF_ERROR(CheckCheckpoints(request));
   RETURN_IF_ERROR(CheckOutput(request));
   RETURN_IF_ERROR(CheckHeads(request));
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
@@ -124,7 +147,8 @@ void AddRecordOptions(CLI::App& command, TrainRequest& request) {
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"off", "losses", "weights", "full"}));
   command.add_flag("--force", request.force,
-                   "Overwrites an existing record. Example: -o run.db --force");
+                   "Overwrites an existing record and its checkpoints. Example: -o run.db --force");
+  AddCheckpointOptions(command, request.checkpoints);
 }
 
 void AddRunOptions(CLI::App& command, TrainRequest& request) {

@@ -120,12 +120,19 @@ std::string DescribeTraining(const TrainingOptions& options, const TrainingOutco
   return text;
 }
 
-std::string DescribeRecord(const std::filesystem::path& record, RunStatus status) {
+std::string DescribeRecord(const std::filesystem::path& record, RunStatus status,
+                           const RecordedCheckpoints* checkpoints) {
   const std::string path = record.string();
+  std::string text = fmt::format("record: {}\n", path);
+  if (checkpoints && !checkpoints->rows().empty()) {
+    text += fmt::format("checkpoint: after {}, in {}\n",
+                        FormatCount(checkpoints->rows().back().cut, "subnet", "subnets"),
+                        CheckpointFolder(record).string());
+  }
   const std::string next = status == RunStatus::kComplete
                                ? fmt::format("verify {} --reexecute all", ShellPath(path))
                                : fmt::format("resume {}", ShellPath(path));
-  return fmt::format("record: {}\nnext: verbatim {}\n", path, next);
+  return text + fmt::format("next: verbatim {}\n", next);
 }
 
 }  // namespace verbatim

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "cli/layout_options.h"
 #include "cli/stop_signals.h"
+#include "recorder/recorded_checkpoints.h"
 #include "store/record.h"
 #include "trainer/experiment.h"
 #include "trainer/training.h"
@@ -39,7 +40,9 @@ TrainingOutcome TrainAndEvaluate(Experiment& experiment, TrainingOptions options
 std::string DescribeTraining(const TrainingOptions& options, const TrainingOutcome& outcome,
                              const TrainingSummary& summary);
 
-/// Where the record is, and which command comes next.
-std::string DescribeRecord(const std::filesystem::path& record, RunStatus status);
+/// Where the record and its newest checkpoint are, and which command comes next. `checkpoints` may
+/// be null.
+std::string DescribeRecord(const std::filesystem::path& record, RunStatus status,
+                           const RecordedCheckpoints* checkpoints);
 
 }  // namespace verbatim

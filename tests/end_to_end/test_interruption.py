@@ -28,6 +28,7 @@ class Interruption(LongRunTest):
         self.assertEqual(query(record, "SELECT status FROM run"), [("interrupted",)])
         finished = query(record, "SELECT count(*) FROM subnets")[0][0]
         self.assertEqual(query(record, "SELECT max(seq) FROM subnets"), [(finished - 1,)])
+        self.assertEqual(query(record, "SELECT max(cut) FROM checkpoints"), [(finished,)])
         self.check_prefix(record, f"The run was interrupted after {finished:,} of 100,000 subnets")
         self.expect(run("show", record), 0, out="interrupted after")
         self.refuse(["train", self.write_spec(), "-o", record], 2, "--force")

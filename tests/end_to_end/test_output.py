@@ -33,7 +33,8 @@ ACCESS_FIELDS = {"layer", "layer_name", "stage", "read_seq", "base_seq", "weight
 LAYER_FIELDS = {"record", "layer", "layer_name", "op", "position", "candidate", "versioned",
                 "initial_weights", "lineage"}
 LINEAGE_FIELDS = {"subnet", "read_seq", "base_seq", "stage", "weights", "optimizer_state"}
-CHECKS = ["file", "run", "layers", "subnets", "stream", "causality", "evaluations", "re-execution"]
+CHECKS = ["file", "run", "layers", "subnets", "stream", "causality", "evaluations", "trees", "seals",
+          "checkpoints", "re-execution"]
 
 
 class Json(EndToEndTest):
