@@ -1,6 +1,8 @@
-// What recording costs: the same run with and without it, in turn, in one process.
+// What recording costs: the same run with and without it, in turn, in one process; or, where EVERY
+// is given, what checkpoints cost: a recorded run with one after every EVERY subnets and one at the
+// end, and the same without.
 //
-// usage: record_bench [SPEC [LEVEL [STAGES [SUBNETS [PAIRS]]]]]
+// usage: record_bench [SPEC [LEVEL [STAGES [SUBNETS [PAIRS [EVERY]]]]]]
 // Prints one line per pair and the medians of the ratios. Compare ratios, not seconds: both halves
 // of a pair run one after the other on the same machine, in alternating order. The ratio of
 // processor time holds on a busy machine too; that of wall time needs a quiet one.
@@ -12,10 +14,14 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "recorder/recorded_checkpoints.h"
 #include "recorder/recorder.h"
+#include "store/checkpoint_files.h"
 #include "trainer/environment.h"
 #include "trainer/experiment.h"
 #include "trainer/training.h"
@@ -29,6 +35,7 @@ struct Workload {
   std::int64_t stages = 2;
   std::int64_t subnets = 100;
   int pairs = 7;
+  std::optional<std::int64_t> every;  ///< checkpoints are measured, not recording
 };
 
 template <typename T>
@@ -53,8 +60,11 @@ struct Times {
   double processor_s = 0.0;  ///< of all threads
 };
 
-/// Times one run, record closed and all; the experiment's set-up is left out.
-Times TimeRun(const Workload& workload, bool records) {
+/// Times one run, record closed and all, with or without what is measured; the experiment's set-up
+/// is left out.
+Times TimeRun(const Workload& workload, bool on) {
+  const bool records = on || workload.every;
+  const bool checkpoints = on && workload.every;
   Experiment experiment = Prepare(workload);
   const auto path =
       std::filesystem::temp_directory_path() / fmt::format("verbatim_record_bench.{}.db", getpid());
@@ -76,11 +86,17 @@ Times TimeRun(const Workload& workload, bool records) {
         Recorder::Start(OrDie(RecordWriter::Create(path, run, {}, layers, /*overwrite=*/true)));
   }
   options.observer = recorder.get();
+  std::unique_ptr<RecordedCheckpoints> sink;
+  if (checkpoints) {
+    sink = OrDie(RecordedCheckpoints::Open(path, *recorder, /*keep=*/2));
+    options.checkpoints = {.sink = sink.get(), .every = *workload.every};
+  }
   const TrainingOutcome outcome = OrDie(Train(experiment, options));
   if (recorder && !recorder->Close(outcome.status, outcome.detail, {})) std::exit(4);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   const double processor = static_cast<double>(std::clock() - processor_start) / CLOCKS_PER_SEC;
   std::filesystem::remove(path);
+  std::filesystem::remove_all(CheckpointFolder(path));
   return {wall.count(), processor};
 }
 
@@ -103,10 +119,12 @@ void Run(const Workload& workload) {
     const Times& off = records_first ? second : first;
     wall_ratios.push_back(on.wall_s / off.wall_s);
     processor_ratios.push_back(on.processor_s / off.processor_s);
-    fmt::print("recording {:.3f} s ({:.3f} s of processor), off {:.3f} s ({:.3f} s)\n", on.wall_s,
+    fmt::print("on {:.3f} s ({:.3f} s of processor), off {:.3f} s ({:.3f} s)\n", on.wall_s,
                on.processor_s, off.wall_s, off.processor_s);
   }
-  fmt::print("{}, level {}, {} stages, {} subnets, on / off: processor {}, wall {}\n",
+  const std::string what =
+      workload.every ? fmt::format("checkpoints every {}", *workload.every) : "recording";
+  fmt::print("{}: {}, level {}, {} stages, {} subnets, on / off: processor {}, wall {}\n", what,
              workload.spec.string(), workload.level, workload.stages, workload.subnets,
              DescribeRatios(processor_ratios), DescribeRatios(wall_ratios));
 }
@@ -121,5 +139,6 @@ int main(int argc, char** argv) {
   if (argc > 3) workload.stages = std::atoll(argv[3]);
   if (argc > 4) workload.subnets = std::atoll(argv[4]);
   if (argc > 5) workload.pairs = std::atoi(argv[5]);
+  if (argc > 6) workload.every = std::atoll(argv[6]);
   verbatim::Run(workload);
 }
