@@ -1,0 +1,189 @@
+// Proves that checkpoints are compared with what their record says: files, digests and versions.
+#include "verify/checkpoint_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "recorder/digest.h"
+#include "store/checkpoint_files.h"
+#include "store/layer_metadata.h"
+#include "store/merkle.h"
+#include "tests/temporary_folder.h"
+#include "tests/verify/sample_run.h"
+#include "verify/examine.h"
+
+namespace verbatim {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// What a layer's file holds after the update of `version`: two bytes of weights, and the step.
+struct LayerContent {
+  LayerContent(const LayerRow& row, std::int64_t version)
+      : weight{static_cast<char>(row.layer), static_cast<char>(version)}, step(version + 1) {
+    metadata.layer = row.name;
+    metadata.version = version;
+    metadata.parameters = {"weight"};
+    metadata.has_step = row.versioned;
+  }
+
+  StoredTensors Tensors() const {
+    StoredTensors tensors;
+    tensors.metadata = EncodeLayerMetadata(metadata);
+    tensors.tensors = {{"weight", DType::kUInt8, {2}, weight}};
+    if (metadata.has_step) {
+      tensors.tensors.push_back(
+          {kStepTensor, DType::kInt64, {}, {reinterpret_cast<const char*>(&step), sizeof(step)}});
+    }
+    return tensors;
+  }
+  Digest Weights() const {
+    NamedTensorsDigest digest;
+    const std::int64_t shape[] = {2};
+    digest.Add("weight", DigestTensor({DType::kUInt8, shape, weight.data()}));
+    return digest.Finish();
+  }
+  Digest OptimizerState() const {
+    NamedTensorsDigest digest;
+    digest.Add("step", DigestTensor({DType::kInt64, {}, &step}));
+    return digest.Finish();
+  }
+
+  LayerMetadata metadata;
+  std::string weight;
+  std::int64_t step;
+};
+
+class CheckpointCheckTest : public ::testing::Test {
+ protected:
+  CheckpointCheckTest() {
+    for (LayerRow& row : sample_.layers) row.initial_digest = LayerContent(row, -1).Weights();
+    for (SubnetRow& subnet : sample_.subnets) {
+      for (AccessRow& access : subnet.accesses) {
+        const LayerContent content(sample_.layers[access.layer], subnet.seq);
+        access.weights = content.Weights();
+        access.optimizer_state = content.OptimizerState();
+      }
+    }
+    for (const std::int64_t cut : {5, 12}) checkpoints_.push_back(Take(cut));
+  }
+
+  CheckpointRow Take(std::int64_t cut) {
+    CheckpointRow row;
+    row.cut = cut;
+    for (const LayerRow& layer : sample_.layers) {
+      std::int64_t version = -1;
+      for (const SubnetRow& subnet : sample_.subnets) {
+        for (const AccessRow& access : subnet.accesses) {
+          if (access.layer == layer.layer && subnet.seq < cut) version = subnet.seq;
+        }
+      }
+      row.layers.push_back({version, Write(LayerContent(layer, version))});
+    }
+    return row;
+  }
+  Hash256 Write(const LayerContent& content) {
+    return CheckpointFiles::Open(folder_ / "c")
+        ->Write(EncodeSafetensors(content.Tensors()))
+        .value();
+  }
+  Check Run() {
+    const LayerTable table = LayerTable::Build(sample_.layers).value();
+    CheckpointCheck check(table, checkpoints_, folder_ / "c");
+    for (const SubnetRow& subnet : sample_.subnets) check.Add(subnet);
+    return check.Finish();
+  }
+  /// The first problem, which must be damage.
+  std::string Problem() {
+    const Check check = Run();
+    EXPECT_EQ(check.outcome, Outcome::kFailed);
+    EXPECT_TRUE(check.damage);
+    return check.problems.empty() ? "" : check.problems.front();
+  }
+  std::filesystem::path PathOf(std::size_t checkpoint, std::int32_t layer) const {
+    return folder_ / "c" / CheckpointFileName(checkpoints_[checkpoint].layers[layer].file);
+  }
+
+  const test::TemporaryFolder folder_;
+  SampleRun sample_ = MakeSampleRun();
+  std::vector<CheckpointRow> checkpoints_;
+};
+
+TEST_F(CheckpointCheckTest, SoundCheckpointsPass) {
+  const Check check = Run();
+  EXPECT_EQ(check.outcome, Outcome::kPassed);
+  EXPECT_THAT(check.problems, IsEmpty());
+  EXPECT_THAT(check.detail, HasSubstr("2 checkpoints"));
+}
+
+TEST_F(CheckpointCheckTest, WithoutCheckpointsThereIsNothingToFind) {
+  checkpoints_.clear();
+  const Check check = Run();
+  EXPECT_EQ(check.outcome, Outcome::kPassed);
+  EXPECT_EQ(check.detail, "the record has none");
+}
+
+TEST_F(CheckpointCheckTest, AFolderThatIsGoneIsOnlyNoted) {
+  std::filesystem::remove_all(folder_ / "c");
+  const Check check = Run();
+  EXPECT_EQ(check.outcome, Outcome::kNotRun);
+  EXPECT_FALSE(check.damage);
+  EXPECT_THAT(check.detail, HasSubstr("is not there"));
+}
+
+TEST_F(CheckpointCheckTest, EveryFlippedBitOfAFileIsFound) {
+  const std::filesystem::path path = PathOf(0, 1);
+  const std::string good =
+      ReadCheckpointFile(folder_ / "c", checkpoints_[0].layers[1].file).value();
+  for (std::size_t at = 0; at < good.size(); at += 7) {
+    std::string bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << (at % 8)));
+    std::ofstream(path, std::ios::binary) << bytes;
+    EXPECT_THAT(Problem(), HasSubstr("is damaged")) << "byte " << at;
+  }
+}
+
+TEST_F(CheckpointCheckTest, ALostFileIsFound) {
+  std::filesystem::remove(PathOf(1, 2));
+  EXPECT_THAT(Problem(), HasSubstr("is missing"));
+}
+
+TEST_F(CheckpointCheckTest, OtherTensorsUnderAHashOfTheirOwnAreFound) {
+  LayerContent weights(sample_.layers[1], checkpoints_[1].layers[1].version);
+  weights.weight[0] = 99;
+  checkpoints_[1].layers[1].file = Write(weights);
+  EXPECT_THAT(Problem(), HasSubstr("other weights than were recorded"));
+  LayerContent step(sample_.layers[1], checkpoints_[1].layers[1].version);
+  step.step = 99;
+  checkpoints_[1].layers[1].file = Write(step);
+  EXPECT_THAT(Problem(), HasSubstr("other optimizer state than were recorded"));
+}
+
+TEST_F(CheckpointCheckTest, AnotherVersionIsFound) {
+  checkpoints_[1].layers[0] = checkpoints_[0].layers[0];
+  EXPECT_THAT(Problem(), HasSubstr("the checkpoint at 12 has stem at version 4 instead of 11"));
+}
+
+TEST_F(CheckpointCheckTest, AnotherLayersFileIsFound) {
+  checkpoints_[0].layers[1].file = checkpoints_[0].layers[0].file;
+  EXPECT_THAT(Problem(), HasSubstr("holds stem"));
+}
+
+TEST_F(CheckpointCheckTest, ACheckpointOfMissingSubnetsIsFound) {
+  sample_.subnets.erase(sample_.subnets.begin() + 3);
+  EXPECT_THAT(Problem(), HasSubstr("subnet 3 is missing"));
+}
+
+TEST_F(CheckpointCheckTest, TooFewLayersAreFound) {
+  checkpoints_[0].layers.pop_back();
+  EXPECT_THAT(Problem(), HasSubstr("layers of"));
+}
+
+}  // namespace
+}  // namespace verbatim
