@@ -35,7 +35,8 @@ using Choices = std::vector<std::uint16_t>;
 constexpr const char* kFooter =
     "Writes weights and buffers of a record's checkpoint as a file in the format safetensors,\n"
     "which Python's package of that name reads: of one subnet, or of the whole supernet. Tensors\n"
-    "are named \"block3.1.weight\": layer, then tensor. Checkpoints are taken at the end of a run\n"
+    "are named \"block3.1.conv.weight\": layer, then tensor. Checkpoints are taken at the end of a "
+    "run\n"
     "and while it goes on (verbatim train --checkpoint-every); the newest is taken here if --at\n"
     "does not name another.\n"
     "\n"
