@@ -146,13 +146,17 @@ TEST(PackedAccesses, EveryLengthAndFlipIsReadAsItIsWritten) {
   for (std::size_t length = 0; length < sound.size(); ++length) {
     std::vector<AccessRow> rows;
     const std::string cut = sound.substr(0, length);
-    if (!UnpackAccesses(2, cut, rows)) EXPECT_EQ(PackAccesses(2, rows), cut) << length;
+    if (!UnpackAccesses(2, cut, rows)) {
+      EXPECT_EQ(PackAccesses(2, rows), cut) << length;
+    }
   }
   for (std::size_t bit = 0; bit < 8 * sound.size(); ++bit) {
     std::string flipped = sound;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
     std::vector<AccessRow> rows;
-    if (!UnpackAccesses(2, flipped, rows)) EXPECT_EQ(PackAccesses(2, rows), flipped) << bit;
+    if (!UnpackAccesses(2, flipped, rows)) {
+      EXPECT_EQ(PackAccesses(2, rows), flipped) << bit;
+    }
   }
 }
 
@@ -279,7 +283,9 @@ TEST(PackedActivity, EveryFlipIsReadAsItIsWritten) {
       std::string flipped = sound;
       flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
       std::vector<ActivityRow> rows;
-      if (!UnpackActivity(flipped, rows)) EXPECT_EQ(*PackActivity(rows), flipped) << bit;
+      if (!UnpackActivity(flipped, rows)) {
+        EXPECT_EQ(*PackActivity(rows), flipped) << bit;
+      }
     }
   }
 }
