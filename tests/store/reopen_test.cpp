@@ -220,7 +220,7 @@ TEST_F(ReopenTest, CheckpointsAreKeptUpToANumber) {
   const auto reader = Open();
   EXPECT_EQ(reader->Checkpoints(), (std::vector{SampleCheckpoint(4), SampleCheckpoint(6)}));
   EXPECT_EQ(*reader->StoredCheckpointSeal(4), CheckpointSeal(SampleCheckpoint(4)));
-  EXPECT_EQ(*reader->StoredCheckpointSeal(2), std::nullopt);
+  EXPECT_FALSE(reader->StoredCheckpointSeal(2)->has_value());
   SQLite::Database database(path_.string(), SQLite::OPEN_READONLY);
   SQLite::Statement view(database,
                          "SELECT count(*), min(version), max(version), max(layer) FROM"
