@@ -157,9 +157,9 @@ class LongRunTest(EndToEndTest):
     """A test that interferes with a training under way."""
 
     @contextlib.contextmanager
-    def training(self, record, *options, subnets=10):
-        """A long run under way, with at least `subnets` subnets committed."""
-        arguments = ["train", self.write_spec(), "-o", record, "--subnets", LONG, *options]
+    def training(self, record, *options, subnets=10, length=LONG):
+        """A run of `length` subnets under way, with at least `subnets` of them committed."""
+        arguments = ["train", self.write_spec(), "-o", record, "--subnets", length, *options]
         process = subprocess.Popen(command(arguments), env=environment(), text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:

@@ -17,7 +17,7 @@ from harness import (TIMEOUT_S, EndToEndTest, LongRunTest, Result, command, cont
                      environment, query, recorded, run)
 
 OPTIONS = ["--stages", "2", "--checkpoint-every", "20"]
-LENGTH = ["--subnets", "150"]
+LENGTH = 150
 
 
 class Neighbours(LongRunTest):
@@ -43,13 +43,13 @@ class Neighbours(LongRunTest):
         """What is there verifies, and becomes what a run that was left alone records."""
         self.verify(record, says="intact and causal")
         self.expect(run("resume", record, "--stages", "3"), 0)
-        whole = recorded(*OPTIONS, *LENGTH).path
+        whole = recorded(*OPTIONS, "--subnets", str(LENGTH)).path
         self.assertEqual(content_digest(record), content_digest(whole))
 
     def test_checkpoints_removed(self):
         """Without its checkpoints a run begins at the first subnet again, and ends the same."""
         record = self.folder / "run.db"
-        with self.training(record, *OPTIONS, *LENGTH, subnets=25) as process:
+        with self.training(record, *OPTIONS, subnets=25, length=LENGTH) as process:
             shutil.rmtree(f"{record}.checkpoints")
             self.expect(self.ended(process), 4, err=f"{record}.checkpoints")
         self.check_completed(record)
@@ -57,7 +57,7 @@ class Neighbours(LongRunTest):
     def test_locked(self):
         """Another process holds SQLite's lock for longer than the run waits."""
         record = self.folder / "run.db"
-        with self.training(record, *OPTIONS, *LENGTH) as process:
+        with self.training(record, *OPTIONS, length=LENGTH) as process:
             with contextlib.closing(sqlite3.connect(record, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
                 result = self.ended(process)
@@ -86,23 +86,27 @@ class Mounted(EndToEndTest):
             text=True, capture_output=True, timeout=TIMEOUT_S, check=False)
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def compare(self, copy):
+    def compare(self, copy, whole):
         self.assertEqual(query(copy, "SELECT status FROM run"), [("complete",)])
-        self.assertEqual(content_digest(copy), content_digest(recorded(*OPTIONS).path))
+        self.assertEqual(content_digest(copy), content_digest(whole))
 
     def test_full(self):
+        """The disk takes most of what the run leaves, and less than it needs meanwhile."""
         copy = self.folder / "copy.db"
+        whole = recorded(*OPTIONS, "--subnets", str(LENGTH)).path
+        left = [whole, *whole.parent.glob("run.db.checkpoints/*")]
+        size = sum(path.stat().st_size for path in left) * 8 // 10
         result = self.mounted("""
-            mount -t tmpfs -o size=400k tmpfs "$disk"
-            "$verbatim" train "$spec" -o "$disk/run.db" --checkpoint-every 3 && exit 90
+            mount -t tmpfs -o "size=$size" tmpfs "$disk"
+            "$verbatim" train "$spec" -o "$disk/run.db" --subnets "$length" && exit 90
             [ $? = 4 ] || exit 91
             "$verbatim" verify "$disk/run.db" || exit 92
             mount -o remount,size=64m "$disk"
             "$verbatim" resume "$disk/run.db" --stages 2 || exit 93
             cp "$disk/run.db" "$copy"
-            """, spec=str(self.write_spec()), copy=str(copy))
+            """, spec=str(self.write_spec()), copy=str(copy), size=str(size), length=str(LENGTH))
         self.expect(result, 0, err="the disk is full")
-        self.compare(copy)
+        self.compare(copy, whole)
 
     def test_read_only(self):
         copy = self.folder / "copy.db"
@@ -119,7 +123,7 @@ class Mounted(EndToEndTest):
             cp "$disk/run.db" "$copy"
             """, killed=str(killed), copy=str(copy))
         self.expect(result, 0, err="verbatim: error: ")
-        self.compare(copy)
+        self.compare(copy, recorded(*OPTIONS).path)
 
     def interrupted(self):
         """A record of SPEC whose run was killed in its second half."""
