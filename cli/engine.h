@@ -52,6 +52,7 @@ struct ResumeRequest {
   std::filesystem::path record;
   LayoutOptions layout;
   HeadOptions heads;
+  CheckpointOptions checkpoints;
   std::optional<std::string> device;  ///< absent: of the recorded kind
   std::optional<std::filesystem::path> data_folder;
   bool stop_on_nan = true;

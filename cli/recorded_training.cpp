@@ -121,9 +121,9 @@ Status TrainAndRecord(const TrainRequest& request) {
   }
   RETURN_IF_ERROR(fault.DamageRecord(request.output, outcome.subnets));
   if (request.quiet) return {};
-  return WriteToStdout(DescribeTraining(options, outcome, summary) + fault.Describe() +
-                       (recorder ? DescribeRecord(request.output, outcome.status, checkpoints.get())
-                                 : ""));
+  return WriteToStdout(
+      DescribeTraining(options, outcome, summary) + fault.Describe() +
+      (recorder ? DescribeRecord(request.output, outcome.status, checkpoints.get()) : ""));
 }
 
 std::filesystem::path FolderOf(const std::filesystem::path& spec_file) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/checkpoint_options.h"
 #include "cli/commands.h"
 #include "cli/data_option.h"
 #include "cli/forward.h"
@@ -121,6 +122,7 @@ void AddResumeCommand(CLI::App& app, Invocation& invocation) {
                    "Example: --device cuda:1")
       ->type_name("DEVICE");
   AddHeadOptions(*command, request->heads);
+  AddCheckpointOptions(*command, request->checkpoints);
   AddDataOption(*command, request->data_folder);
   command->add_flag("--stop-on-nan,!--no-stop-on-nan", request->stop_on_nan,
                     "Stops the run at the first loss that is NaN or infinite (the default), or "

@@ -16,6 +16,7 @@
 #include "cli/stop_signals.h"
 #include "cli/training_run.h"
 #include "cli/version.h"
+#include "recorder/recorded_checkpoints.h"
 #include "recorder/recorder.h"
 #include "recorder/subnet_assembler.h"
 #include "replay/in_order.h"
@@ -107,6 +108,7 @@ Status ChooseStart(Resumption& resumption) {
     const Status loaded = LoadCheckpoint(folder, *row, resumption.experiment);
     if (loaded) {
       resumption.options.first = row->cut;
+      resumption.options.checkpoints.previous = *row;
       return {};
     }
     if (loaded.error().kind != ErrorKind::kBadInput) return loaded;
@@ -131,6 +133,20 @@ Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption) {
   row.started_utc = UtcNow();
   row.facts_json = OtherFacts(resumption, recorded);
   return RecordWriter::Reopen(resumption.request.record, row);
+}
+
+/// Null where none are to be taken.
+Result<std::unique_ptr<RecordedCheckpoints>> StartCheckpoints(Resumption& resumption,
+                                                              Recorder& recorder) {
+  const ResumeRequest& request = resumption.request;
+  if (request.checkpoints.keep == 0) return nullptr;
+  ASSIGN_OR_RETURN(auto rows, resumption.reader.Checkpoints());
+  ASSIGN_OR_RETURN(auto checkpoints,
+                   RecordedCheckpoints::Open(request.record, recorder, request.checkpoints.keep,
+                                             std::move(rows)));
+  resumption.options.checkpoints.sink = checkpoints.get();
+  resumption.options.checkpoints.every = request.checkpoints.every;
+  return checkpoints;
 }
 
 /// Takes finished subnets in ascending seq: compares those that are recorded and records the rest.
@@ -176,7 +192,8 @@ class Overlap {
 };
 
 std::string Describe(const Resumption& resumption, const TrainingOutcome& outcome,
-                     const TrainingSummary& summary, std::int64_t compared) {
+                     const TrainingSummary& summary, std::int64_t compared,
+                     const RecordedCheckpoints* checkpoints) {
   const std::int64_t first = resumption.options.first;
   std::string text = first == 0 ? std::string("began with the initial weights: no checkpoint\n")
                                 : fmt::format("went on from the checkpoint at subnet {}\n", first);
@@ -185,7 +202,7 @@ std::string Describe(const Resumption& resumption, const TrainingOutcome& outcom
                         FormatCount(compared, "subnet", "subnets"));
   }
   return text + DescribeTraining(resumption.options, outcome, summary) +
-         DescribeRecord(resumption.request.record, outcome.status);
+         DescribeRecord(resumption.request.record, outcome.status, checkpoints);
 }
 
 /// Trains to the end, through `overlap`.
@@ -225,6 +242,7 @@ Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest
   const auto recorder = Recorder::Start(std::move(writer), recording);
   Overlap overlap(*reader, verdict.counts.subnets - resumption.options.first, comparator,
                   *recorder);
+  ASSIGN_OR_RETURN(const auto checkpoints, StartCheckpoints(resumption, *recorder));
   TrainingSummary summary;
   const TrainingOutcome outcome = TrainOn(resumption, overlap, summary);
   reader.reset();  // a reader would keep the record in WAL mode
@@ -239,7 +257,8 @@ Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest
                   fmt::format("what finished is in {}", request.record.string()));
   }
   if (request.quiet) return {};
-  return WriteToStdout(Describe(resumption, outcome, summary, overlap.compared()));
+  return WriteToStdout(
+      Describe(resumption, outcome, summary, overlap.compared(), checkpoints.get()));
 }
 
 }  // namespace verbatim
