@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What to prove against: the largest of the heads that has subnet `seq` under it.
+/// What to prove against: the largest of the heads, or without files the record as it is.
 Result<ProvenTree> TreeToProve(const RecordReader& reader, const std::vector<fs::path>& files) {
   if (files.empty()) {
     ASSIGN_OR_RETURN(const Head now, reader.HeadNow());

@@ -19,9 +19,9 @@ Status ShowHtml(const RecordReader& reader, const std::filesystem::path& record,
 Status ShowTrace(const RecordReader& reader, const std::filesystem::path& record,
                  const OutputOption& output);
 
-/// A proof that subnet `seq` is in the record (store/proof.h), under the newest head in `heads`
-/// that covers it, or without such files under a head of the record as it is. kUsage where there is
-/// no such subnet or head; kBadInput where the record does not bear it out.
+/// A proof that subnet `seq` is in the record (store/proof.h), under the newest head in `heads`,
+/// or without such files under a head of the record as it is. kUsage where the head has no such
+/// subnet; kBadInput where the record does not bear it out.
 Status ShowProof(const RecordReader& reader, const std::filesystem::path& record, std::int64_t seq,
                  const std::vector<std::filesystem::path>& heads, const OutputOption& output);
 

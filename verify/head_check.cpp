@@ -105,11 +105,11 @@ Result<HeadMismatch> HeadComparison::RootMismatch(const KeptHead& kept, bool in_
   ASSIGN_OR_RETURN(const std::int64_t agreed, AgreesUpTo(size, in_content));
   ASSIGN_OR_RETURN(const Hash256 root,
                    MerkleRoot(size, in_content ? reader_.ContentTree() : reader_.LayoutTree()));
-  const char* what = in_content ? "content" : "stages or times";
+  const char* what = in_content ? "content" : "stages and times";
   const std::string before =
       agreed > 0 ? fmt::format("; the {} before agree with an older head", Subnets(agreed)) : "";
   HeadMismatch mismatch = Mismatch(
-      kept, fmt::format("{} of {} was changed{}", what, RangeText(agreed, size), before),
+      kept, fmt::format("{} of {}: changed{}", what, RangeText(agreed, size), before),
       fmt::format("{} root of {}", in_content ? "content" : "layout", Subnets(size)),
       ToShortHex(root), ToShortHex(in_content ? kept.head.content_root : kept.head.layout_root));
   if (size - agreed == 1) mismatch.seq = agreed;
@@ -229,6 +229,10 @@ void AddHeadCheck(const RecordReader& reader, const std::vector<KeptHead>& heads
     verdict.damaged = true;
   } else {
     for (const HeadMismatch& mismatch : *mismatches) AddProblem(check, mismatch.problem);
+    if (mismatches->empty() && verdict.damaged) {
+      check.outcome = Outcome::kNotRun;
+      check.detail = "the record is damaged: its rows are not what its trees and seals say";
+    }
     // That the record was changed says more than anything that it says of itself.
     if (!mismatches->empty()) {
       verdict.first_difference = AsDifference(mismatches->front(), verdict.record);

@@ -45,7 +45,8 @@ Result<std::vector<HeadMismatch>> CompareWithHeads(const RecordReader& reader,
                                                    const std::optional<PublicKey>& key);
 
 /// Adds the check "heads" to a verdict of ExamineRecord, before its last one. A mismatch becomes
-/// its first difference, of class kForged.
+/// its first difference, of class kForged. Without one the check of a damaged record is "not run":
+/// the heads agree with its trees, which do not agree with its rows.
 void AddHeadCheck(const RecordReader& reader, const std::vector<KeptHead>& heads,
                   const std::optional<PublicKey>& key, Verdict& verdict);
 

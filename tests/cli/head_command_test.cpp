@@ -99,7 +99,7 @@ TEST_F(HeadCommand, FindsAForgedRecord) {
   const CommandResult result = Run({"verify", forged, "--head", Path("run.head")});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_THAT(result.out, HasSubstr("FAILED   heads"));
-  EXPECT_THAT(result.out, HasSubstr("content of subnets 0 to 11 was changed"));
+  EXPECT_THAT(result.out, HasSubstr("content of subnets 0 to 11: changed"));
   EXPECT_THAT(result.out, EndsWith("not the record that the heads are of (damaged or forged)\n"));
   const CommandResult json =
       Run({"verify", forged, "--head", Path("run.head"), "--format", "json"});

@@ -93,15 +93,15 @@ TEST(HeadCheck, EveryChangedPartOfARunIsNamed) {
       {"this is another run", [](SampleRun& run) { run.layers[3].name += "x"; }},
       {"this is another run", [](SampleRun& run) { run.run.dataset_digest.bytes[5] ^= 1; }},
       {"this is another run", [](SampleRun& run) { run.run.spec_json += " "; }},
-      {"content of subnets 0 to 11 was changed",
+      {"content of subnets 0 to 11: changed",
        [](SampleRun& run) { run.subnets[5].accesses[1].weights->bytes[3] ^= 1; }},
-      {"content of subnets 0 to 11 was changed",
+      {"content of subnets 0 to 11: changed",
        [](SampleRun& run) { run.subnets[11].loss_bits ^= 1; }},
-      {"content of subnets 0 to 11 was changed",
+      {"content of subnets 0 to 11: changed",
        [](SampleRun& run) { std::swap(run.subnets[2].samples, run.subnets[3].samples); }},
-      {"stages or times of subnets 0 to 11 was changed",
+      {"stages and times of subnets 0 to 11: changed",
        [](SampleRun& run) { run.subnets[5].accesses[1].stage ^= 1; }},
-      {"stages or times of subnets 0 to 11 was changed",
+      {"stages and times of subnets 0 to 11: changed",
        [](SampleRun& run) { run.subnets[5].activities.push_back({}); }},
       {"the record was cut", [](SampleRun& run) { run.subnets.pop_back(); }},
       {"the record was cut", [](SampleRun& run) { run.subnets.erase(run.subnets.begin() + 4); }},
@@ -131,14 +131,14 @@ TEST(HeadCheck, OlderHeadsNarrowDownWhatWasChanged) {
   run.subnets[5].loss_bits ^= 1;
   const auto in_middle = Compare(run, heads);
   ASSERT_EQ(in_middle.size(), 3u);
-  EXPECT_THAT(in_middle[0].problem, HasSubstr("content of subnets 4 to 7 was changed; the 4 "
+  EXPECT_THAT(in_middle[0].problem, HasSubstr("content of subnets 4 to 7: changed; the 4 "
                                               "subnets before agree with an older head"));
   EXPECT_EQ(in_middle[0].seq, std::nullopt);
   run = MakeSampleRun();
   run.subnets[8].loss_bits ^= 1;
   const auto exact = Compare(run, heads);
   ASSERT_EQ(exact.size(), 2u);
-  EXPECT_THAT(exact[0].problem, HasSubstr("content of subnet 8 was changed"));
+  EXPECT_THAT(exact[0].problem, HasSubstr("content of subnet 8: changed"));
   EXPECT_EQ(exact[0].seq, 8);
 }
 
@@ -196,6 +196,17 @@ TEST(HeadCheck, VerdictListsItBeforeTheReexecution) {
   EXPECT_EQ(check.detail,
             "1 head, the newest of 8 subnets, signatures not checked; under none: subnets 8 to 11");
   EXPECT_EQ(verdict.checks.back().name, kCheckReexecution);
+}
+
+TEST(HeadCheck, SaysNothingGoodOfADamagedRecord) {
+  SampleRun run = MakeSampleRun();
+  run.subnets[5].loss_bits ^= 1;  // its leaf, and so its trees, stay
+  const SampleReader reader(run);
+  Verdict verdict = ExamineRecord(reader, "run.db");
+  ASSERT_TRUE(verdict.damaged);
+  AddHeadCheck(reader, {HeadOf(MakeSampleRun())}, std::nullopt, verdict);
+  EXPECT_EQ(verdict.checks.end()[-2].outcome, Outcome::kNotRun);
+  EXPECT_EQ(verdict.exit_code(), 3);
 }
 
 TEST(HeadCheck, MismatchIsTheFirstDifference) {
