@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/reexecution.h"
+#include "verify/examine.h"
 #include "verify/head_check.h"
 #include "verify/report.h"
 #include "verify/text.h"
@@ -42,11 +44,13 @@ constexpr const char* kFooter =
 /// Why there is nothing to go on with, or that there is.
 Status CheckResumable(const RecordReader& reader, const Verdict& verdict) {
   const std::string path = ShellPath(verdict.record);
-  if (verdict.damaged) {
-    std::string first;
-    for (const Check& check : verdict.checks) {
-      if (check.damage && !check.problems.empty() && first.empty()) first = check.problems.front();
-    }
+  // A damaged checkpoint is passed over when the start is chosen.
+  const auto is_fatal = [](const Check& check) {
+    return check.damage && check.name != kCheckCheckpoints;
+  };
+  const auto damage = std::find_if(verdict.checks.begin(), verdict.checks.end(), is_fatal);
+  if (damage != verdict.checks.end()) {
+    const std::string first = damage->problems.empty() ? damage->detail : damage->problems.front();
     return BadInput(
         fmt::format("{} is damaged, so nothing is added to it: {}", verdict.record, first),
         fmt::format("See all that was found: verbatim verify {}", path));
