@@ -4,76 +4,38 @@
 
 #include <filesystem>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "base/check.h"
+#include "bench/synthetic/synthetic_record.h"
 #include "recorder/content_digest.h"
-#include "recorder/recorder.h"
 #include "store/reader.h"
 #include "store/writer.h"
+#include "verify/examine.h"
 
 namespace verbatim {
 namespace {
 
 constexpr int kSubnets = 20000;
-constexpr int kBlocks = 48;
-constexpr int kCandidates = 23;
-constexpr int kBatch = 64;
+constexpr int kAccesses = 48;
 constexpr int kSubnetsPerTransaction = 64;
-constexpr int kStages = 8;
 
-Digest RandomDigest(std::mt19937_64& random) {
-  Digest digest;
-  for (auto& byte : digest.bytes) byte = static_cast<std::uint8_t>(random());
-  return digest;
+SyntheticOptions Options(std::int64_t subnets, int stages, int microbatches) {
+  SyntheticOptions options;
+  options.subnets = subnets;
+  options.stages = stages;
+  options.microbatches = microbatches;
+  return options;
 }
 
-std::vector<LayerRow> Layers() {
-  std::vector<LayerRow> layers;
-  for (int i = 0; i < kBlocks * kCandidates; ++i) {
-    LayerRow layer;
-    layer.layer = i;
-    layer.name = "block" + std::to_string(i / kCandidates) + "." + std::to_string(i % kCandidates);
-    layer.position = 1 + i / kCandidates;
-    layer.candidate = i % kCandidates;
-    layer.op = "separable_conv kernel 5";
-    layer.versioned = true;
-    layers.push_back(layer);
+/// What is written, made before anything is measured.
+struct Subnets {
+  explicit Subnets(const SyntheticOptions& options) : run(options) {
+    for (std::int64_t seq = 0; seq < options.subnets; ++seq) rows.push_back(run.Next());
   }
-  return layers;
-}
-
-std::vector<SubnetRow> Subnets(int activities) {
-  std::mt19937_64 random(1);
-  std::vector<SubnetRow> subnets(kSubnets);
-  std::vector<std::int64_t> last_writer(kBlocks * kCandidates, -1);
-  for (int seq = 0; seq < kSubnets; ++seq) {
-    SubnetRow& subnet = subnets[seq];
-    subnet.seq = seq;
-    for (int i = 0; i < kBatch; ++i) subnet.samples.push_back(random() % 50000);
-    subnet.batch_digest = RandomDigest(random);
-    subnet.loss_bits = 0x40000000u + static_cast<std::uint32_t>(random() % 0x800000);
-    for (int block = 0; block < kBlocks; ++block) {
-      const auto choice = static_cast<std::uint16_t>(random() % kCandidates);
-      subnet.choices.push_back(choice);
-      AccessRow access;
-      access.layer = block * kCandidates + choice;
-      access.read_seq = access.base_seq = last_writer[access.layer];
-      access.stage = block * kStages / kBlocks;
-      access.weights = RandomDigest(random);
-      access.optimizer_state = RandomDigest(random);
-      last_writer[access.layer] = seq;
-      subnet.accesses.push_back(access);
-    }
-    for (int i = 0; i < activities; ++i) {
-      const std::int64_t begin = seq * 50'000'000LL + i * 600'000LL;
-      subnet.activities.push_back({i % kStages, i / kStages / 2, Phase(i / kStages % 2), begin,
-                                   begin + 550'000 + static_cast<int>(random() % 9999)});
-    }
-  }
-  return subnets;
-}
+  SyntheticRun run;
+  std::vector<SubnetRow> rows;
+};
 
 class RecordFile {
  public:
@@ -85,15 +47,20 @@ class RecordFile {
   }
   const std::filesystem::path& path() const { return path_; }
 
-  void Write(const std::vector<SubnetRow>& subnets) const {
-    RunInfo run;
-    auto writer = RecordWriter::Create(path_, run, {}, Layers(), true);
+  /// With the leaves and nodes that a run's recorder computes.
+  void Write(const Subnets& subnets) const {
+    auto writer = RecordWriter::Create(path_, subnets.run.run(), {}, subnets.run.layers(), true);
     VERBATIM_CHECK(writer);
-    const std::span<const SubnetRow> all(subnets);
-    for (std::size_t i = 0; i < all.size(); i += kSubnetsPerTransaction) {
-      const std::size_t count = std::min<std::size_t>(kSubnetsPerTransaction, all.size() - i);
-      VERBATIM_CHECK((*writer)->WriteSubnets(all.subspan(i, count)));
+    std::vector<SubnetRow> batch;
+    for (const SubnetRow& row : subnets.rows) {
+      batch.push_back(row);
+      batch.back().content_leaf = ContentLeaf(row);
+      batch.back().layout_leaf = LayoutLeaf(row);
+      if (batch.size() < kSubnetsPerTransaction) continue;
+      VERBATIM_CHECK((*writer)->WriteSubnets(batch));
+      batch.clear();
     }
+    VERBATIM_CHECK((*writer)->WriteSubnets(batch));
     VERBATIM_CHECK((*writer)->Close(RunStatus::kComplete, ""));
   }
 
@@ -101,24 +68,25 @@ class RecordFile {
   std::filesystem::path path_;
 };
 
-void CountAccesses(benchmark::State& state) {
-  state.SetItemsProcessed(state.iterations() * kSubnets * kBlocks);
+void CountAccesses(benchmark::State& state, std::int64_t subnets = kSubnets) {
+  state.SetItemsProcessed(state.iterations() * subnets * kAccesses);
 }
 
-// Argument: tasks in the timeline per subnet (8 stages: 2 per micro-batch and stage).
+// Arguments: stages, micro-batches, of which the timeline has 2 tasks per stage and one more.
 void WriteRecord(benchmark::State& state) {
-  const auto subnets = Subnets(static_cast<int>(state.range(0)));
+  const Subnets subnets(
+      Options(kSubnets, static_cast<int>(state.range(0)), static_cast<int>(state.range(1))));
   RecordFile file;
   for (auto _ : state) file.Write(subnets);
   CountAccesses(state);
   const auto bytes = static_cast<double>(std::filesystem::file_size(file.path()));
-  state.counters["bytes_per_access"] = bytes / (kSubnets * kBlocks);
+  state.counters["bytes_per_access"] = bytes / (kSubnets * kAccesses);
 }
-BENCHMARK(WriteRecord)->Arg(0)->Arg(3)->Arg(64)->Unit(benchmark::kMillisecond);
+BENCHMARK(WriteRecord)->Args({1, 1})->Args({8, 1})->Args({8, 4})->Unit(benchmark::kMillisecond);
 
 void ReadRecord(benchmark::State& state) {
   RecordFile file;
-  file.Write(Subnets(0));
+  file.Write(Subnets(Options(kSubnets, 8, 1)));
   auto reader = RecordReader::Open(file.path());
   for (auto _ : state) {
     std::size_t accesses = 0;
@@ -126,7 +94,7 @@ void ReadRecord(benchmark::State& state) {
       accesses += subnet.accesses.size();
       return true;
     }));
-    VERBATIM_CHECK(accesses == kSubnets * kBlocks);
+    VERBATIM_CHECK(accesses == kSubnets * kAccesses);
   }
   CountAccesses(state);
 }
@@ -134,7 +102,7 @@ BENCHMARK(ReadRecord)->Unit(benchmark::kMillisecond);
 
 void ReadLineage(benchmark::State& state) {
   RecordFile file;
-  file.Write(Subnets(0));
+  file.Write(Subnets(Options(kSubnets, 8, 1)));
   auto reader = RecordReader::Open(file.path());
   for (auto _ : state) benchmark::DoNotOptimize((*reader)->Lineage(500)->size());
 }
@@ -142,7 +110,7 @@ BENCHMARK(ReadLineage)->Unit(benchmark::kMillisecond);
 
 void DigestContent(benchmark::State& state) {
   RecordFile file;
-  file.Write(Subnets(0));
+  file.Write(Subnets(Options(kSubnets, 8, 1)));
   auto reader = RecordReader::Open(file.path());
   for (auto _ : state) benchmark::DoNotOptimize(*ContentDigest(**reader));
   CountAccesses(state);
@@ -151,12 +119,24 @@ BENCHMARK(DigestContent)->Unit(benchmark::kMillisecond);
 
 void CheckIntegrity(benchmark::State& state) {
   RecordFile file;
-  file.Write(Subnets(0));
+  file.Write(Subnets(Options(kSubnets, 8, 1)));
   auto reader = RecordReader::Open(file.path());
   for (auto _ : state) VERBATIM_CHECK((*reader)->IntegrityProblems()->empty());
   CountAccesses(state);
 }
 BENCHMARK(CheckIntegrity)->Unit(benchmark::kMillisecond);
+
+// What `verbatim verify` does of one record, on one core. Argument: subnets.
+void VerifyRecord(benchmark::State& state) {
+  RecordFile file;
+  VERBATIM_CHECK(WriteSyntheticRecord(file.path(), Options(state.range(0), 8, 1), true));
+  for (auto _ : state) {
+    const auto reader = RecordReader::Open(file.path());
+    VERBATIM_CHECK(ExamineRecord(**reader, "record").exit_code() == 0);
+  }
+  CountAccesses(state, state.range(0));
+}
+BENCHMARK(VerifyRecord)->Arg(kSubnets)->Arg(320000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace verbatim
