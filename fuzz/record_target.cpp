@@ -49,8 +49,7 @@ std::string SmallRecord(const std::string& level) {
   auto writer = RecordWriter::Create(path, sample.run, sample.environment, sample.layers, true);
   VERBATIM_CHECK(writer.has_value(), "{}", writer.error().message);
   CheckWritten((*writer)->WriteSubnets(sample.subnets));
-  CheckWritten((*writer)->WriteEvaluations(sample.evaluations));
-  CheckWritten((*writer)->Close(RunStatus::kComplete, ""));
+  CheckWritten((*writer)->Close(RunStatus::kComplete, "", sample.evaluations));
   Shrink(path);
   std::ostringstream bytes;
   bytes << std::ifstream(path, std::ios::binary).rdbuf();

@@ -201,15 +201,12 @@ Status QueueRecorder::Close(RunStatus status, const std::string& detail,
                             std::span<const EvaluationRow> evaluations) {
   VERBATIM_CHECK(thread_.joinable(), "the recorder was closed twice");
   Stop();
-  if (!error_ && !evaluations.empty()) {
-    if (Status written = writer_->WriteEvaluations(evaluations); !written) Fail(written.error());
-  }
   if (!error_) {
-    RETURN_IF_ERROR(writer_->Close(status, detail));
+    RETURN_IF_ERROR(writer_->Close(status, detail, evaluations));
     return options_.on_head ? options_.on_head(writer_->CurrentHead()) : Status();
   }
   // Best effort: what stopped the rows may stop this as well.
-  static_cast<void>(writer_->Close(RunStatus::kFailed, "recording failed: " + error_->message));
+  static_cast<void>(writer_->Close(RunStatus::kFailed, "recording failed: " + error_->message, {}));
   return tl::unexpected(*error_);
 }
 

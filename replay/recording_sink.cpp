@@ -39,10 +39,7 @@ bool RecordingSink::OnSubnet(const SubnetRow& subnet) {
 }
 
 void RecordingSink::OnEvaluations(const std::vector<EvaluationRow>& evaluations) {
-  // Evaluations without the subnets before them would be damage, should the process die here.
-  Flush();
-  if (status_) status_ = writer_->WriteEvaluations(evaluations);
-  evaluations_ += std::ssize(evaluations);
+  evaluations_.insert(evaluations_.end(), evaluations.begin(), evaluations.end());
   next_.OnEvaluations(evaluations);
 }
 
@@ -62,12 +59,13 @@ Status RecordingSink::Close(const std::string& why) {
   if (!writer_) return {};
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run_.spec_json, "the replayed spec"));
   const bool has_subnets = subnets_ == run_.subnets_planned;
-  const bool has_evaluations = evaluations_ == spec.evaluation.subnets;
-  if (has_subnets && has_evaluations) return writer_->Close(RunStatus::kComplete, "");
+  const bool has_evaluations = std::ssize(evaluations_) == spec.evaluation.subnets;
+  if (has_subnets && has_evaluations) return writer_->Close(RunStatus::kComplete, "", evaluations_);
   return writer_->Close(
       RunStatus::kInterrupted,
       fmt::format("{} after {} of {} subnets{}", why, subnets_, run_.subnets_planned,
-                  has_subnets ? ", before the evaluation" : ""));
+                  has_subnets ? ", before the evaluation" : ""),
+      evaluations_);
 }
 
 }  // namespace verbatim

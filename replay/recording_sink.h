@@ -41,7 +41,7 @@ class RecordingSink : public ReexecutionSink {
   std::unique_ptr<RecordWriter> writer_;
   std::vector<SubnetRow> batch_;
   std::int64_t subnets_ = 0;
-  std::int64_t evaluations_ = 0;
+  std::vector<EvaluationRow> evaluations_;
   Status status_;
 };
 

@@ -109,10 +109,10 @@ class SqliteWriter final : public RecordWriter {
   }
 
   Status WriteSubnets(std::span<const SubnetRow> subnets) override;
-  Status WriteEvaluations(std::span<const EvaluationRow> evaluations) override;
   Status WriteCheckpoint(const CheckpointRow& checkpoint, std::int64_t keep) override;
   Head CurrentHead() const override { return HeadOf(state_); }
-  Status Close(RunStatus status, const std::string& detail) override;
+  Status Close(RunStatus status, const std::string& detail,
+               std::span<const EvaluationRow> evaluations) override;
 
  private:
   template <typename Body>
@@ -137,7 +137,8 @@ class SqliteWriter final : public RecordWriter {
   }
   Status SetSynchronous(const char* mode);
   void InsertSubnet(const SubnetRow& subnet);
-  Status WriteEnd(RunStatus status, const std::string& detail);
+  Status WriteEnd(RunStatus status, const std::string& detail,
+                  std::span<const EvaluationRow> evaluations);
   Status LeaveWalMode();
 
   fs::path path_;
@@ -204,19 +205,6 @@ void SqliteWriter::InsertSubnet(const SubnetRow& subnet) {
       .Run();
 }
 
-Status SqliteWriter::WriteEvaluations(std::span<const EvaluationRow> evaluations) {
-  RecordState state = state_;
-  state.evaluations.insert(state.evaluations.end(), evaluations.begin(), evaluations.end());
-  std::sort(state.evaluations.begin(), state.evaluations.end(),
-            [](const EvaluationRow& a, const EvaluationRow& b) { return a.index < b.index; });
-  RETURN_IF_ERROR(InTransaction([&] {
-    InsertEvaluations(*database_, evaluations);
-    SealEnd(*database_, state);
-  }));
-  state_ = std::move(state);
-  return {};
-}
-
 Status SqliteWriter::WriteCheckpoint(const CheckpointRow& checkpoint, std::int64_t keep) {
   VERBATIM_CHECK(keep >= 1 && 0 <= checkpoint.cut && checkpoint.cut <= kSeqMax,
                  "checkpoint at {}, of which {} are kept", checkpoint.cut, keep);
@@ -239,8 +227,9 @@ Status SqliteWriter::WriteCheckpoint(const CheckpointRow& checkpoint, std::int64
   });
 }
 
-Status SqliteWriter::Close(RunStatus status, const std::string& detail) {
-  Status ended = WriteEnd(status, detail);
+Status SqliteWriter::Close(RunStatus status, const std::string& detail,
+                           std::span<const EvaluationRow> evaluations) {
+  Status ended = WriteEnd(status, detail, evaluations);
   statements_.reset();
   Status left_wal = LeaveWalMode();
   database_.reset();
@@ -248,12 +237,19 @@ Status SqliteWriter::Close(RunStatus status, const std::string& detail) {
   return ended ? left_wal : ended;
 }
 
-Status SqliteWriter::WriteEnd(RunStatus status, const std::string& detail) {
+Status SqliteWriter::WriteEnd(RunStatus status, const std::string& detail,
+                              std::span<const EvaluationRow> evaluations) {
   RecordState state = state_;
+  state.evaluations.insert(state.evaluations.end(), evaluations.begin(), evaluations.end());
+  std::sort(state.evaluations.begin(), state.evaluations.end(),
+            [](const EvaluationRow& a, const EvaluationRow& b) { return a.index < b.index; });
   state.run.status = status;
   state.run.status_detail = detail;
   state.run.ended_utc = UtcNow();
-  RETURN_IF_ERROR(InDurableTransaction([&] { UpdateEnd(*database_, state); }));
+  RETURN_IF_ERROR(InDurableTransaction([&] {
+    InsertEvaluations(*database_, evaluations);
+    UpdateEnd(*database_, state);
+  }));
   state_ = std::move(state);
   return {};
 }

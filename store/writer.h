@@ -44,16 +44,16 @@ class RecordWriter {
   /// kFailed where one is recorded already. CHECKs that numbers are in the range of store/format.h,
   /// rows in a record's order, and accesses name known layers.
   virtual Status WriteSubnets(std::span<const SubnetRow> subnets) = 0;
-  virtual Status WriteEvaluations(std::span<const EvaluationRow> evaluations) = 0;
   /// Commits a checkpoint (in place of one with the same cut) and deletes all but the `keep` >= 1
   /// with the greatest cuts. OK means safe on disk, together with all that was committed before.
   virtual Status WriteCheckpoint(const CheckpointRow& checkpoint, std::int64_t keep) = 0;
   /// Of what is committed; after Close with the run's end.
   virtual Head CurrentHead() const = 0;
-  /// Writes status and end time, and closes the file; nothing but CurrentHead may be called after
-  /// it. One file is left, unless somebody is reading the record at that moment. OK means safe on
-  /// disk.
-  virtual Status Close(RunStatus status, const std::string& detail) = 0;
+  /// Writes evaluations, status and end time in one transaction, so that no killed run can leave a
+  /// part of them, and closes the file; nothing but CurrentHead may be called after it. One file is
+  /// left, unless somebody is reading the record at that moment. OK means safe on disk.
+  virtual Status Close(RunStatus status, const std::string& detail,
+                       std::span<const EvaluationRow> evaluations = {}) = 0;
 };
 
 }  // namespace verbatim

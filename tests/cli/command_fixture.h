@@ -128,8 +128,9 @@ class CommandTest : public testing::Test {
                                        /*overwrite=*/false);
     VERBATIM_CHECK(writer.has_value(), "{}", writer.error().message);
     VERBATIM_CHECK((*writer)->WriteSubnets(sample.subnets).has_value());
-    VERBATIM_CHECK((*writer)->WriteEvaluations(sample.evaluations).has_value());
-    VERBATIM_CHECK((*writer)->Close(sample.run.status, sample.run.status_detail).has_value());
+    VERBATIM_CHECK((*writer)
+                       ->Close(sample.run.status, sample.run.status_detail, sample.evaluations)
+                       .has_value());
     return Path(name);
   }
 

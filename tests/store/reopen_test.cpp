@@ -114,8 +114,7 @@ TEST_F(ReopenTest, HeadsAreThoseOfTheReader) {
   ASSERT_TRUE(writer->WriteSubnets(SampleSubnets(20)));
   EXPECT_FALSE(same().end.has_value());
   const std::vector<EvaluationRow> evaluations = {{0, {1, 2}, 90, 100}};
-  ASSERT_TRUE(writer->WriteEvaluations(evaluations));
-  ASSERT_TRUE(writer->Close(RunStatus::kComplete, "done"));
+  ASSERT_TRUE(writer->Close(RunStatus::kComplete, "done", evaluations));
   const Head last = same();
   EXPECT_EQ(last.end, EndSeal(*Open()->Run(), evaluations));
   EXPECT_EQ(last.start, StartSeal(SampleRun(), SampleLayers()));

@@ -128,8 +128,7 @@ inline void WriteSample(const std::filesystem::path& path, const std::vector<Sub
   const auto writer = CreateSample(path);
   const std::vector<EvaluationRow> evaluations = {{0, {1, 2}, 90, 100}};
   ASSERT_TRUE(writer->WriteSubnets(subnets));
-  ASSERT_TRUE(writer->WriteEvaluations(evaluations));
-  ASSERT_TRUE(writer->Close(RunStatus::kComplete, ""));
+  ASSERT_TRUE(writer->Close(RunStatus::kComplete, "", evaluations));
 }
 
 /// Runs SQL with all of SQLite's guards off, as somebody who tampers would.

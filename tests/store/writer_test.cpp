@@ -43,6 +43,16 @@ TEST_F(WriterTest, LeavesOneFile) {
   EXPECT_THAT(folder_.Files(), ElementsAre("run.db"));
 }
 
+TEST_F(WriterTest, EndsWithEverythingOrNothing) {
+  const auto writer = CreateSample(path_);
+  const std::vector<EvaluationRow> twice = {{0, {1, 2}, 90, 100}, {0, {1, 2}, 90, 100}};
+  EXPECT_FALSE(writer->Close(RunStatus::kComplete, "", twice));
+  const auto reader = RecordReader::Open(path_);
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_EQ((*reader)->Run()->status, RunStatus::kRunning);
+  EXPECT_THAT(*(*reader)->Evaluations(), IsEmpty());
+}
+
 TEST_F(WriterTest, FailsWhereItsFileIsGone) {
   for (const bool is_replaced : {false, true}) {
     const auto writer = CreateSample(path_);

@@ -63,8 +63,7 @@ void WriteRecord(const fs::path& path) {
   ASSERT_TRUE((*writer)->WriteSubnets(subnets.subspan(5)));
   ASSERT_TRUE((*writer)->WriteCheckpoint(SampleCheckpoint(6, sample.layers.size()), 2));
   ASSERT_TRUE((*writer)->WriteCheckpoint(SampleCheckpoint(12, sample.layers.size()), 2));
-  ASSERT_TRUE((*writer)->WriteEvaluations(sample.evaluations));
-  ASSERT_TRUE((*writer)->Close(RunStatus::kComplete, ""));
+  ASSERT_TRUE((*writer)->Close(RunStatus::kComplete, "", sample.evaluations));
 }
 
 /// Everything that a record says, computed from the rows alone; the first error where there is one.
