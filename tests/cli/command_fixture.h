@@ -33,6 +33,12 @@ class FakeEngine : public Engine {
     train_request = request;
     return train_status;
   }
+  Status Resume(std::unique_ptr<RecordReader>, const ResumeRequest& request,
+                Verdict& verdict) override {
+    resume_request = request;
+    verdict.first_difference = resume_difference;
+    return resume_status;
+  }
   Status Reexecute(const RunInfo&, const ReexecuteOptions& options,
                    ReexecutionSink& sink) override {
     reexecute_options = options;
@@ -76,6 +82,9 @@ class FakeEngine : public Engine {
   int trained = 0;
   TrainRequest train_request;
   Status train_status;
+  std::optional<ResumeRequest> resume_request;
+  std::optional<Difference> resume_difference;
+  Status resume_status;
   std::optional<ProfileRequest> profile_request;
   Status profile_status;
   SampleRun computed = MakeSampleRun();

@@ -233,136 +233,138 @@ TEST(RecorderTest, ACheckpointDoesNotWaitForAWriterThatHasFailed) {
   EXPECT_EQ(added.get().error().message, "the disk is full");
   EXPECT_TRUE(log.checkpoints.empty());
   EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
-  /// Options that commit each subnet by itself and keep heads in `heads`.
-  RecorderOptions KeepingHeads(std::int64_t every, std::vector<Head> & heads) {
-    RecorderOptions options;
-    options.batch_max = 1;
-    options.head_every = every;
-    options.on_head = [&heads](Head head) -> Status {
-      heads.push_back(std::move(head));
-      return {};
-    };
-    return options;
-  }
+}
 
-  TEST(RecorderTest, KeepsAHeadOfEachMultipleAndOfTheEnd) {
-    WriterLog log;
-    std::vector<Head> heads;
-    const auto recorder = Start(log, KeepingHeads(3, heads));
-    for (std::int64_t seq = 0; seq < 8; ++seq) EXPECT_TRUE(Record(*recorder, seq));
-    EXPECT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
-    ASSERT_EQ(heads.size(), 3u);
-    EXPECT_EQ(heads[0].subnets, 3);
-    EXPECT_EQ(heads[1].subnets, 6);
-    EXPECT_FALSE(heads[1].end);
-    EXPECT_EQ(heads[2].subnets, 8);
-    EXPECT_TRUE(heads[2].end);
-  }
+/// Options that commit each subnet by itself and keep heads in `heads`.
+RecorderOptions KeepingHeads(std::int64_t every, std::vector<Head>& heads) {
+  RecorderOptions options;
+  options.batch_max = 1;
+  options.head_every = every;
+  options.on_head = [&heads](Head head) -> Status {
+    heads.push_back(std::move(head));
+    return {};
+  };
+  return options;
+}
 
-  TEST(RecorderTest, KeepsOnlyTheLastHeadWithoutAnInterval) {
-    WriterLog log;
-    std::vector<Head> heads;
-    const auto recorder = Start(log, KeepingHeads(0, heads));
-    for (std::int64_t seq = 0; seq < 8; ++seq) EXPECT_TRUE(Record(*recorder, seq));
-    EXPECT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
-    ASSERT_EQ(heads.size(), 1u);
-    EXPECT_TRUE(heads[0].end);
-  }
+TEST(RecorderTest, KeepsAHeadOfEachMultipleAndOfTheEnd) {
+  WriterLog log;
+  std::vector<Head> heads;
+  const auto recorder = Start(log, KeepingHeads(3, heads));
+  for (std::int64_t seq = 0; seq < 8; ++seq) EXPECT_TRUE(Record(*recorder, seq));
+  EXPECT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
+  ASSERT_EQ(heads.size(), 3u);
+  EXPECT_EQ(heads[0].subnets, 3);
+  EXPECT_EQ(heads[1].subnets, 6);
+  EXPECT_FALSE(heads[1].end);
+  EXPECT_EQ(heads[2].subnets, 8);
+  EXPECT_TRUE(heads[2].end);
+}
 
-  TEST(RecorderTest, HeadThatCannotBeKeptStopsTheRun) {
-    WriterLog log;
-    std::vector<Head> heads;
-    RecorderOptions options = KeepingHeads(2, heads);
-    options.on_head = [](Head) -> Status { return Failed("no disk for heads"); };
-    const auto recorder = Start(log, options);
-    Status recorded;
-    for (std::int64_t seq = 0; recorded && seq < 1000; ++seq) recorded = Record(*recorder, seq);
-    ASSERT_FALSE(recorded);
-    EXPECT_EQ(recorded.error().message, "no disk for heads");
-    EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
-    EXPECT_THAT(log.ends, ElementsAre("failed: recording failed: no disk for heads"));
-  }
+TEST(RecorderTest, KeepsOnlyTheLastHeadWithoutAnInterval) {
+  WriterLog log;
+  std::vector<Head> heads;
+  const auto recorder = Start(log, KeepingHeads(0, heads));
+  for (std::int64_t seq = 0; seq < 8; ++seq) EXPECT_TRUE(Record(*recorder, seq));
+  EXPECT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
+  ASSERT_EQ(heads.size(), 1u);
+  EXPECT_TRUE(heads[0].end);
+}
 
-  TEST(RecorderTest, LastHeadThatCannotBeKeptIsReported) {
-    WriterLog log;
-    RecorderOptions options;
-    options.on_head = [](Head) -> Status { return Failed("no disk for heads"); };
-    const auto recorder = Start(log, options);
-    EXPECT_TRUE(Record(*recorder, 0));
-    const Status closed = recorder->Close(RunStatus::kComplete, "", {});
-    ASSERT_FALSE(closed);
-    EXPECT_EQ(closed.error().message, "no disk for heads");
-    EXPECT_THAT(log.ends, ElementsAre("complete: "));
-  }
+TEST(RecorderTest, HeadThatCannotBeKeptStopsTheRun) {
+  WriterLog log;
+  std::vector<Head> heads;
+  RecorderOptions options = KeepingHeads(2, heads);
+  options.on_head = [](Head) -> Status { return Failed("no disk for heads"); };
+  const auto recorder = Start(log, options);
+  Status recorded;
+  for (std::int64_t seq = 0; recorded && seq < 1000; ++seq) recorded = Record(*recorder, seq);
+  ASSERT_FALSE(recorded);
+  EXPECT_EQ(recorded.error().message, "no disk for heads");
+  EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
+  EXPECT_THAT(log.ends, ElementsAre("failed: recording failed: no disk for heads"));
+}
 
-  TEST(RecorderTest, WithoutCloseWhatIsQueuedIsCommitted) {
-    WriterLog log;
-    {
-      const auto recorder = Start(log, {.commit_interval_ms = kNever});
-      for (int seq = 0; seq < 5; ++seq) ASSERT_TRUE(Record(*recorder, seq));
-    }
-    EXPECT_EQ(log.seqs.size(), 5u);
-    EXPECT_TRUE(log.ends.empty());
-  }
+TEST(RecorderTest, LastHeadThatCannotBeKeptIsReported) {
+  WriterLog log;
+  RecorderOptions options;
+  options.on_head = [](Head) -> Status { return Failed("no disk for heads"); };
+  const auto recorder = Start(log, options);
+  EXPECT_TRUE(Record(*recorder, 0));
+  const Status closed = recorder->Close(RunStatus::kComplete, "", {});
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().message, "no disk for heads");
+  EXPECT_THAT(log.ends, ElementsAre("complete: "));
+}
 
-  TEST(RecorderTest, UseAfterCloseIsAProgrammersMistake) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
-    WriterLog log;
-    const auto recorder = Start(log, {});
-    ASSERT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
-    EXPECT_DEATH(static_cast<void>(Record(*recorder, 0)), "after the recorder was closed");
-    EXPECT_DEATH(static_cast<void>(recorder->Close(RunStatus::kComplete, "", {})), "closed twice");
+TEST(RecorderTest, WithoutCloseWhatIsQueuedIsCommitted) {
+  WriterLog log;
+  {
+    const auto recorder = Start(log, {.commit_interval_ms = kNever});
+    for (int seq = 0; seq < 5; ++seq) ASSERT_TRUE(Record(*recorder, seq));
   }
+  EXPECT_EQ(log.seqs.size(), 5u);
+  EXPECT_TRUE(log.ends.empty());
+}
 
-  TEST(RecorderTest, ManyObserversFillOneRecord) {
-    constexpr int kThreads = 4, kSubnets = 400;
-    TemporaryFolder folder;
-    const auto recorder =
-        Recorder::Start(CreateSample(folder / "run.db"),
-                        {.queue_capacity = 8, .batch_max = 5, .commit_interval_ms = 1});
-    std::atomic<int> next{0};
-    std::vector<std::thread> threads;
-    for (int i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&] {
-        for (int seq = next++; seq < kSubnets; seq = next++) EXPECT_TRUE(Record(*recorder, seq));
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    const std::vector<EvaluationRow> evaluations = {{0, {1}, 2, 3}};
-    ASSERT_TRUE(recorder->Close(RunStatus::kComplete, "", evaluations));
-    auto reader = RecordReader::Open(folder / "run.db");
-    ASSERT_TRUE(reader);
-    const auto subnets = ReadSubnets(**reader);
-    ASSERT_TRUE(subnets) << subnets.error().message;
-    ASSERT_EQ(subnets->size(), std::size_t{kSubnets});
-    for (int seq = 0; seq < kSubnets; ++seq) {
-      const SubnetRow& row = (*subnets)[seq];
-      EXPECT_EQ(row.seq, seq);
-      EXPECT_EQ(row.choices, SampleSubnet(seq).choices);
-      EXPECT_EQ(row.loss_bits, 0x3f000000u);
-      EXPECT_EQ(row.accesses.size(), 3u);
-      EXPECT_EQ(row.activations, SampleSubnet(seq).activations);
-    }
-    EXPECT_EQ((*reader)->Evaluations(), evaluations);
-    EXPECT_EQ((*reader)->Run()->status, RunStatus::kComplete);
-  }
+TEST(RecorderTest, UseAfterCloseIsAProgrammersMistake) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  WriterLog log;
+  const auto recorder = Start(log, {});
+  ASSERT_TRUE(recorder->Close(RunStatus::kComplete, "", {}));
+  EXPECT_DEATH(static_cast<void>(Record(*recorder, 0)), "after the recorder was closed");
+  EXPECT_DEATH(static_cast<void>(recorder->Close(RunStatus::kComplete, "", {})), "closed twice");
+}
 
-  // A real writer that fails: a subnet that is recorded twice.
-  TEST(RecorderTest, RealWritersErrorStopsTheRunAndKeepsTheRest) {
-    TemporaryFolder folder;
-    const auto recorder =
-        Recorder::Start(CreateSample(folder / "run.db"),
-                        {.queue_capacity = 1, .batch_max = 1, .commit_interval_ms = 0});
-    ASSERT_TRUE(Record(*recorder, 0));
-    Status status = Record(*recorder, 0);
-    for (int seq = 1; status; ++seq) status = Record(*recorder, seq);
-    EXPECT_THAT(status.error().message, HasSubstr("subnets.seq"));
-    EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
-    auto reader = RecordReader::Open(folder / "run.db");
-    EXPECT_EQ((*reader)->SubnetCount(), 1);
-    EXPECT_EQ((*reader)->Run()->status, RunStatus::kFailed);
-    EXPECT_THAT((*reader)->Run()->status_detail, HasSubstr("recording failed"));
+TEST(RecorderTest, ManyObserversFillOneRecord) {
+  constexpr int kThreads = 4, kSubnets = 400;
+  TemporaryFolder folder;
+  const auto recorder =
+      Recorder::Start(CreateSample(folder / "run.db"),
+                      {.queue_capacity = 8, .batch_max = 5, .commit_interval_ms = 1});
+  std::atomic<int> next{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int seq = next++; seq < kSubnets; seq = next++) EXPECT_TRUE(Record(*recorder, seq));
+    });
   }
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<EvaluationRow> evaluations = {{0, {1}, 2, 3}};
+  ASSERT_TRUE(recorder->Close(RunStatus::kComplete, "", evaluations));
+  auto reader = RecordReader::Open(folder / "run.db");
+  ASSERT_TRUE(reader);
+  const auto subnets = ReadSubnets(**reader);
+  ASSERT_TRUE(subnets) << subnets.error().message;
+  ASSERT_EQ(subnets->size(), std::size_t{kSubnets});
+  for (int seq = 0; seq < kSubnets; ++seq) {
+    const SubnetRow& row = (*subnets)[seq];
+    EXPECT_EQ(row.seq, seq);
+    EXPECT_EQ(row.choices, SampleSubnet(seq).choices);
+    EXPECT_EQ(row.loss_bits, 0x3f000000u);
+    EXPECT_EQ(row.accesses.size(), 3u);
+    EXPECT_EQ(row.activations, SampleSubnet(seq).activations);
+  }
+  EXPECT_EQ((*reader)->Evaluations(), evaluations);
+  EXPECT_EQ((*reader)->Run()->status, RunStatus::kComplete);
+}
+
+// A real writer that fails: a subnet that is recorded twice.
+TEST(RecorderTest, RealWritersErrorStopsTheRunAndKeepsTheRest) {
+  TemporaryFolder folder;
+  const auto recorder =
+      Recorder::Start(CreateSample(folder / "run.db"),
+                      {.queue_capacity = 1, .batch_max = 1, .commit_interval_ms = 0});
+  ASSERT_TRUE(Record(*recorder, 0));
+  Status status = Record(*recorder, 0);
+  for (int seq = 1; status; ++seq) status = Record(*recorder, seq);
+  EXPECT_THAT(status.error().message, HasSubstr("subnets.seq"));
+  EXPECT_FALSE(recorder->Close(RunStatus::kComplete, "", {}));
+  auto reader = RecordReader::Open(folder / "run.db");
+  EXPECT_EQ((*reader)->SubnetCount(), 1);
+  EXPECT_EQ((*reader)->Run()->status, RunStatus::kFailed);
+  EXPECT_THAT((*reader)->Run()->status_detail, HasSubstr("recording failed"));
+}
 
 }  // namespace
 }  // namespace verbatim

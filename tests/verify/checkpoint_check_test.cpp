@@ -9,12 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "recorder/digest.h"
 #include "store/checkpoint_files.h"
-#include "store/layer_metadata.h"
-#include "store/merkle.h"
 #include "tests/temporary_folder.h"
-#include "tests/verify/sample_run.h"
+#include "tests/verify/sample_checkpoints.h"
 #include "verify/examine.h"
 
 namespace verbatim {
@@ -23,71 +20,14 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// What a layer's file holds after the update of `version`: two bytes of weights, and the step.
-struct LayerContent {
-  LayerContent(const LayerRow& row, std::int64_t version)
-      : weight{static_cast<char>(row.layer), static_cast<char>(version)}, step(version + 1) {
-    metadata.layer = row.name;
-    metadata.version = version;
-    metadata.parameters = {"weight"};
-    metadata.has_step = row.versioned;
-  }
-
-  StoredTensors Tensors() const {
-    StoredTensors tensors;
-    tensors.metadata = EncodeLayerMetadata(metadata);
-    tensors.tensors = {{"weight", DType::kUInt8, {2}, weight}};
-    if (metadata.has_step) {
-      tensors.tensors.push_back(
-          {kStepTensor, DType::kInt64, {}, {reinterpret_cast<const char*>(&step), sizeof(step)}});
-    }
-    return tensors;
-  }
-  Digest Weights() const {
-    NamedTensorsDigest digest;
-    const std::int64_t shape[] = {2};
-    digest.Add("weight", DigestTensor({DType::kUInt8, shape, weight.data()}));
-    return digest.Finish();
-  }
-  Digest OptimizerState() const {
-    NamedTensorsDigest digest;
-    digest.Add("step", DigestTensor({DType::kInt64, {}, &step}));
-    return digest.Finish();
-  }
-
-  LayerMetadata metadata;
-  std::string weight;
-  std::int64_t step;
-};
-
 class CheckpointCheckTest : public ::testing::Test {
  protected:
   CheckpointCheckTest() {
-    for (LayerRow& row : sample_.layers) row.initial_digest = LayerContent(row, -1).Weights();
-    for (SubnetRow& subnet : sample_.subnets) {
-      for (AccessRow& access : subnet.accesses) {
-        const LayerContent content(sample_.layers[access.layer], subnet.seq);
-        access.weights = content.Weights();
-        access.optimizer_state = content.OptimizerState();
-      }
-    }
-    for (const std::int64_t cut : {5, 12}) checkpoints_.push_back(Take(cut));
+    UseDigestsOfContents(sample_);
+    for (const std::int64_t cut : {5, 12})
+      checkpoints_.push_back(TakeCheckpoint(sample_, cut, folder_ / "c"));
   }
 
-  CheckpointRow Take(std::int64_t cut) {
-    CheckpointRow row;
-    row.cut = cut;
-    for (const LayerRow& layer : sample_.layers) {
-      std::int64_t version = -1;
-      for (const SubnetRow& subnet : sample_.subnets) {
-        for (const AccessRow& access : subnet.accesses) {
-          if (access.layer == layer.layer && subnet.seq < cut) version = subnet.seq;
-        }
-      }
-      row.layers.push_back({version, Write(LayerContent(layer, version))});
-    }
-    return row;
-  }
   Hash256 Write(const LayerContent& content) {
     return CheckpointFiles::Open(folder_ / "c")
         ->Write(EncodeSafetensors(content.Tensors()))

@@ -11,11 +11,12 @@
 #include <sstream>
 
 #include "recorder/content_digest.h"
+#include "store/checkpoint_files.h"
 #include "store/record_file.h"
 #include "store/seal.h"
 #include "store/writer.h"
 #include "tests/temporary_folder.h"
-#include "tests/verify/sample_run.h"
+#include "tests/verify/sample_checkpoints.h"
 #include "verify/examine.h"
 
 namespace verbatim {
@@ -40,19 +41,11 @@ ResumptionRow SampleResumption() {
   return row;
 }
 
-CheckpointRow SampleCheckpoint(std::int64_t cut, std::size_t layers) {
-  CheckpointRow checkpoint{cut, "2026-01-31T12:00:04Z", {}};
-  for (std::size_t i = 0; i < layers; ++i) {
-    CheckpointLayer layer{static_cast<std::int64_t>(i % 3) - 1, {}};
-    layer.file.bytes.fill(static_cast<std::uint8_t>(i));
-    checkpoint.layers.push_back(layer);
-  }
-  return checkpoint;
-}
-
-/// A record with rows in every table.
+/// A record with rows in every table, and its checkpoints.
 void WriteRecord(const fs::path& path) {
-  const SampleRun sample = MakeSampleRun("full");
+  SampleRun sample = MakeSampleRun("full");
+  UseDigestsOfContents(sample);
+  Seal(sample);
   auto writer = RecordWriter::Create(path, sample.run, sample.environment, sample.layers, false);
   ASSERT_TRUE(writer) << writer.error().message;
   const std::span subnets(sample.subnets);
@@ -61,8 +54,8 @@ void WriteRecord(const fs::path& path) {
   writer = RecordWriter::Reopen(path, SampleResumption());
   ASSERT_TRUE(writer) << writer.error().message;
   ASSERT_TRUE((*writer)->WriteSubnets(subnets.subspan(5)));
-  ASSERT_TRUE((*writer)->WriteCheckpoint(SampleCheckpoint(6, sample.layers.size()), 2));
-  ASSERT_TRUE((*writer)->WriteCheckpoint(SampleCheckpoint(12, sample.layers.size()), 2));
+  ASSERT_TRUE((*writer)->WriteCheckpoint(TakeCheckpoint(sample, 6, CheckpointFolder(path)), 2));
+  ASSERT_TRUE((*writer)->WriteCheckpoint(TakeCheckpoint(sample, 12, CheckpointFolder(path)), 2));
   ASSERT_TRUE((*writer)->Close(RunStatus::kComplete, "", sample.evaluations));
 }
 
@@ -91,15 +84,30 @@ class Damage : public ::testing::Test {
  protected:
   void SetUp() override {
     WriteRecord(folder_ / "whole.db");
-    std::ostringstream bytes;
-    bytes << std::ifstream(folder_ / "whole.db", std::ios::binary).rdbuf();
-    bytes_ = bytes.str();
+    bytes_ = Contents(folder_ / "whole.db");
     const auto reader = RecordReader::Open(folder_ / "whole.db");
     ASSERT_TRUE(reader) << reader.error().message;
-    const Verdict verdict = ExamineRecord(**reader, "whole.db");
+    const Verdict verdict = ExamineRecord(**reader, (folder_ / "whole.db").string());
     ASSERT_TRUE(IsSound(verdict));
+    fs::rename(CheckpointFolder(folder_ / "whole.db"), CheckpointFolder(Changed()));
+    for (const auto& file : fs::directory_iterator(CheckpointFolder(Changed()))) {
+      checkpoint_files_.push_back(file.path());
+    }
+    ASSERT_GT(checkpoint_files_.size(), 2u);
     said_ = *WhatIsSaid(**reader);
     ASSERT_EQ(said_.size(), 3u + 2u + 2u * kSampleSubnets);
+  }
+
+  /// Where changed copies of the record go; its checkpoints are there.
+  fs::path Changed() const { return folder_ / "changed.db"; }
+
+  static std::string Contents(const fs::path& path) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(path, std::ios::binary).rdbuf();
+    return bytes.str();
+  }
+  static void Write(const fs::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
   }
 
   static bool IsSound(const Verdict& verdict) {
@@ -111,12 +119,12 @@ class Damage : public ::testing::Test {
 
   /// Whether anything is found in a record of these bytes. Where nothing is, it must say the same.
   bool IsFound(const std::string& bytes) {
-    const fs::path path = folder_ / "changed.db";
+    const fs::path path = Changed();
     for (const fs::path& companion : CompanionFiles(path)) fs::remove(companion);
     fs::remove(path);
-    std::ofstream(path, std::ios::binary) << bytes;
+    Write(path, bytes);
     const auto reader = RecordReader::Open(path);
-    if (!reader || !IsSound(ExamineRecord(**reader, "changed.db"))) return true;
+    if (!reader || !IsSound(ExamineRecord(**reader, path.string()))) return true;
     const auto said = WhatIsSaid(**reader);
     EXPECT_TRUE(said && *said == said_) << "a change that nobody found";
     return false;
@@ -124,6 +132,7 @@ class Damage : public ::testing::Test {
 
   const test::TemporaryFolder folder_;
   std::string bytes_;
+  std::vector<fs::path> checkpoint_files_;
   std::vector<Hash256> said_;
 };
 
@@ -143,6 +152,26 @@ TEST_F(Damage, FindsFlippedBits) {
             << " in what holds no content; again with: VERBATIM_TEST_SEED=" << seed
             << " VERBATIM_FLIPS=" << flips << std::endl;
   EXPECT_GT(found, flips / 10);
+}
+
+TEST_F(Damage, FindsEveryChangeOfACheckpoint) {
+  const std::uint64_t seed = Number("VERBATIM_TEST_SEED", std::random_device{}());
+  const std::uint64_t flips = Number("VERBATIM_FLIPS", 1000) / 5;
+  std::mt19937_64 random(seed);
+  for (std::uint64_t i = 0; i < flips; ++i) {
+    const fs::path& file = checkpoint_files_[random() % checkpoint_files_.size()];
+    const std::string good = Contents(file);
+    std::string bytes = good;
+    const std::size_t bit = random() % (bytes.size() * 8);
+    if (i % 10 == 0) {
+      bytes.resize(bit / 8);
+    } else {
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+    }
+    Write(file, bytes);
+    EXPECT_TRUE(IsFound(bytes_)) << file << ", bit " << bit << "; VERBATIM_TEST_SEED=" << seed;
+    Write(file, good);
+  }
 }
 
 TEST_F(Damage, FindsCutTails) {

@@ -129,11 +129,12 @@ TEST(RenderJson, HasTheDocumentedFieldsInOrder) {
   const auto json = nlohmann::ordered_json::parse(RenderJson(Different(), "0.1.0"));
   std::vector<std::string> keys;
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_THAT(keys, testing::ElementsAre("format", "version", "tool_version", "kind", "record",
-                                         "reference", "verdict", "exit_code", "summary", "run",
-                                         "counts", "coverage", "environment_differences",
-                                         "spec_differences", "layout_differences", "checks",
-                                         "first_difference", "comparison", "explanation"));
+  EXPECT_THAT(
+      keys, testing::ElementsAre("format", "version", "tool_version", "kind", "record", "reference",
+                                 "verdict", "exit_code", "summary", "run", "counts", "coverage",
+                                 "environment_differences", "spec_differences",
+                                 "layout_differences", "checks", "first_difference",
+                                 "trees_compared", "comparison", "explanation"));
   EXPECT_EQ(json["first_difference"].dump(),
             R"({"class":"schedule","subnet":12,"layer":8,"layer_name":"block3.1",)"
             R"("phase":"forward","what":"version read","recorded":"version 7",)"
