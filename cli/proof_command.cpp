@@ -97,10 +97,8 @@ Finding Judge(const ExtensionProof& proof, HeadSearch& search) {
     return {false, fmt::format("{} and {} are of runs that start differently", Describe(*before),
                                Describe(*after))};
   }
-  return {true,
-          fmt::format("the {} of {} begin with the {} of {}",
-                      FormatCount(proof.tree.subnets, "subnet", "subnets"), Describe(*after),
-                      FormatCount(proof.old_tree.subnets, "subnet", "subnets"), Describe(*before))};
+  return {true, fmt::format("{} covers a record that begins with that of {}", Describe(*after),
+                            Describe(*before))};
 }
 
 Result<int> CheckProof(const ProofOptions& options) {

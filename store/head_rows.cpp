@@ -114,6 +114,8 @@ void InsertResumption(SQLite::Database& database, const RecordState& state) {
       .Text(row.started_utc)
       .Text(row.facts_json)
       .Run();
+  SQLite::Statement unusable(database, "DELETE FROM checkpoints WHERE cut > ?");
+  InsertRow(unusable).Int(row.cut).Run();
   SealCircumstances(database, state);
   UpdateEnd(database, state);
 }

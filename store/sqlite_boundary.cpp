@@ -83,9 +83,11 @@ bool BlamesTheFile(int code) {
 }
 
 // sqlite3_system_errno knows nothing of a COMMIT that fails; the file it failed on does.
-int JournalSystemError(sqlite3* handle) {
-  sqlite3_file* journal = nullptr;
+int FileSystemError(sqlite3* handle) {
   int error = 0;
+  sqlite3_file_control(handle, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
+  if (error != 0) return error;
+  sqlite3_file* journal = nullptr;
   sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal);
   if (journal == nullptr || journal->pMethods == nullptr) return 0;
   journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &error);
@@ -109,7 +111,7 @@ Error TranslateSqliteError(int code, const std::string& what, int system_error,
 int SystemErrorOf(SQLite::Database* database) {
   if (database == nullptr) return 0;
   const int error = sqlite3_system_errno(database->getHandle());
-  return error != 0 ? error : JournalSystemError(database->getHandle());
+  return error != 0 ? error : FileSystemError(database->getHandle());
 }
 
 std::string SetJournalMode(SQLite::Database& database, const std::string& mode) {

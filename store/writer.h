@@ -30,7 +30,8 @@ class RecordWriter {
       std::span<const EnvironmentRow> environment, std::span<const LayerRow> layers, bool overwrite,
       std::int32_t busy_timeout_ms = kBusyTimeoutMs);
   /// Goes on with a record that a run left, however that ended: adds `resumption`, whose number it
-  /// sets to the next one, and sets the status to running, in one transaction. Subnets that are
+  /// sets to the next one, drops the checkpoints above its cut, which could not be used, and sets
+  /// the status to running, in one transaction. Subnets that are
   /// recorded must not be written again. RecordReader's errors, also where tables or views are not
   /// those of a run; kFailed where another process writes the record, or it cannot be written.
   static Result<std::unique_ptr<RecordWriter>> Reopen(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -334,17 +335,22 @@ Check CheckEvaluations(const RecordReader& reader, const Spec& spec, const Layer
   return check;
 }
 
+/// Names in the order in which a verdict lists its checks.
+constexpr std::array kCheckOrder = {
+    kCheckFile,      kCheckRun,         kCheckLayers, kCheckSubnets, kCheckStream,
+    kCheckCausality, kCheckEvaluations, kCheckTrees,  kCheckSeals,   kCheckCheckpoints};
+
 /// What was not reached is listed too: a reader must not take its absence for a pass.
 void AddUnreachedChecks(Verdict& verdict) {
-  for (const char* name :
-       {kCheckFile, kCheckRun, kCheckLayers, kCheckSubnets, kCheckStream, kCheckCausality,
-        kCheckEvaluations, kCheckTrees, kCheckSeals, kCheckCheckpoints}) {
-    bool listed = false;
-    for (const Check& check : verdict.checks) listed |= check.name == name;
-    if (!listed) {
-      verdict.checks.push_back({name, Outcome::kNotRun, "the record is damaged"});
-    }
+  std::vector<Check> checks;
+  for (const char* name : kCheckOrder) {
+    const auto found = std::find_if(verdict.checks.begin(), verdict.checks.end(),
+                                    [&](const Check& check) { return check.name == name; });
+    checks.push_back(found != verdict.checks.end()
+                         ? std::move(*found)
+                         : Check{name, Outcome::kNotRun, "the record is damaged"});
   }
+  verdict.checks = std::move(checks);
 }
 
 }  // namespace

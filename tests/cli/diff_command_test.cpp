@@ -116,7 +116,7 @@ TEST_F(DiffCommand, SaysWhichRecordIsDamaged) {
   const CommandResult result = Run({"diff", record, edited});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.out, HasSubstr("FAILED   record B"));
-  EXPECT_THAT(result.out, HasSubstr("subnet 4: its rows were changed"));
+  EXPECT_THAT(result.out, HasSubstr("subnet 4: its row was changed"));
   EXPECT_THAT(result.out, EndsWith("record B is damaged, so nothing was compared\n"));
 }
 

@@ -102,8 +102,9 @@ TEST_F(ProofCommand, TakesALongerRunOfTwoHeads) {
   const CommandResult result = Run({"proof", proof, "--head", WriteHeads("old.head", {HeadOf(5)}),
                                     "--head", WriteHeads("new.head", {HeadOf(13)})});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("the 13 subnets of the head of 2026-01-31T12:00:00Z in "));
-  EXPECT_THAT(result.out, HasSubstr(" begin with the 5 subnets of "));
+  EXPECT_THAT(result.out, HasSubstr("the head of 13 subnets of 2026-01-31T12:00:00Z in "));
+  EXPECT_THAT(result.out,
+              HasSubstr(" covers a record that begins with that of the head of 5 subnets of "));
   ExpectNot(Run({"proof", proof, "--head", Path("old.head")}), "no head was given of 13 subnets");
   ExpectNot(Run({"proof", proof, "--head", Path("new.head")}), "no head was given of 5 subnets");
 }

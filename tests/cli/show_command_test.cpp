@@ -31,7 +31,7 @@ TEST_F(ShowCommand, SummarisesARunAsJson) {
   EXPECT_EQ(json["loss"]["first"]["bits"], "0x40000000");
   EXPECT_EQ(json["loss"]["first"]["value"], 2.0);
   EXPECT_EQ(json["accuracy"]["max"], 0.71);
-  EXPECT_EQ(json["content_digest"].get<std::string>().size(), 32u);
+  EXPECT_EQ(json["content_digest"].get<std::string>().size(), 64u);
   EXPECT_EQ(json["environment"]["threads_per_stage"], "3");
 }
 

@@ -104,6 +104,7 @@ class Forgeries(EndToEndTest):
 
     def test_cut_tail(self):
         self.forge("DELETE FROM subnets WHERE seq >= 12", "DELETE FROM evaluations",
+                   "DELETE FROM checkpoints",
                    "UPDATE run SET status = 'interrupted', status_detail = 'stopped on request'")
         self.verify(self.record, code=0)
         self.verify_against_head(1, "the record was cut, or replaced by an earlier state: of the "

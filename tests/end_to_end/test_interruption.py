@@ -93,7 +93,7 @@ class LimitedDisk(EndToEndTest):
     def test_full_during_training(self):
         """Training stops with exit code 4; what was committed opens and verifies."""
         record = self.folder / "run.db"
-        result = self.limited(250_000, "train", self.write_spec(), "-o", record, "--subnets", LONG,
+        result = self.limited(1_500_000, "train", self.write_spec(), "-o", record, "--subnets", LONG,
                               "--stages", "2")
         self.expect(result, 4, err=("verbatim: error: ", str(record), "size limit",
                                     "what was committed stays readable"))

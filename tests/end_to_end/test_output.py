@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from harness import (SUBNETS, TIMEOUT_S, EndToEndTest, command, copy_record, environment, query,
-                     run, tamper)
+                     recorded, run, tamper)
 
 COMMANDS = ("check", "train", "verify", "show")
 # docs/cli.md: fields may be added, none may go.
@@ -62,7 +62,7 @@ class Json(EndToEndTest):
         self.assertIsNone(verdict["first_difference"])
 
     def test_equal_verdict(self):
-        verdict = self.verify(copy_record(self), "--reexecute", "all", "--format", "json").json()
+        verdict = self.verify(recorded().path, "--reexecute", "all", "--format", "json").json()
         self.assertEqual((verdict["verdict"], verdict["counts"]["subnets_reexecuted"]),
                          ("equal", SUBNETS))
         self.assertEqual({check["outcome"] for check in verdict["checks"]}, {"passed"})

@@ -5,6 +5,7 @@ import json
 import unittest
 
 from harness import SUBNETS, EndToEndTest, content_digest, query, run, tamper
+from seal import seal
 
 EQUAL = "equal to the sequential reference"
 # A fair stream, and delays on a stem with batch norm, a middle block and the head.
@@ -57,6 +58,7 @@ class PastTheBound(EndToEndTest):
         spec["supernet"]["stem"]["delay"] = 3
         tamper(record, ("UPDATE run SET spec_json = ?",
                         json.dumps(spec, sort_keys=True, separators=(",", ":"))))
+        seal(record)
         self.verify(record, code=1, says=("FAILED   causality", "stem"))
 
     def test_faults_are_found(self):

@@ -14,7 +14,7 @@ from harness import (TIMEOUT_S, EndToEndTest, command, content_digest, environme
                      run)
 from seal import seal
 
-SUBNETS = 60
+SUBNETS = 150
 SLOW = {"training.subnets": SUBNETS, "training.batch": 64}
 
 
@@ -119,8 +119,9 @@ class Resume(EndToEndTest):
     def test_resumed_again_and_again(self):
         """Each resumption has its row; their layouts differ, the content does not."""
         self.stop(signal.SIGKILL, "--checkpoint-every", "4", subnets=8)
-        for stages, until in ((3, 20), (1, 32)):
-            with self.training("--stages", stages, subnets=until, what="resume") as process:
+        for stages in (3, 1):
+            more = self.committed() + 1
+            with self.training("--stages", stages, subnets=more, what="resume") as process:
                 process.kill()
         self.expect(run("resume", self.record, "--stages", "2"), 0)
         self.check_whole(self.uninterrupted("--stages", "2"))
@@ -164,7 +165,7 @@ class Resume(EndToEndTest):
             self.assertIsNone(process.poll())
 
     def test_injected(self):
-        self.stop(signal.SIGINT, "--inject", "deleted-row@59")
+        self.stop(signal.SIGINT, "--inject", "deleted-row@149")
         self.refuse(["resume", self.record], 2, "a fault was injected")
 
     def test_damaged(self):

@@ -188,7 +188,7 @@ class Tampering(EndToEndTest):
                         other)[0][0]
         edit_access(self.record, last, layer, layer=other, read_seq=earlier, base_seq=earlier)
         self.tamper_and_seal(("UPDATE subnets SET choices = json_set(choices, ?, ?) WHERE seq = ?",
-                              f"$[{block}]", 1 - candidate, last))
+                              f"$[{block}]", 1 - candidate, last), "DELETE FROM checkpoints")
         self.verify(self.record, code=1, says=(
             "FAILED   stream", f"subnet {last}, layer block{block}.{1 - candidate}, spec",
             f"expected  {name}"))

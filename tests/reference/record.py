@@ -6,7 +6,7 @@ import sqlite3
 from fields import SpecError
 
 APPLICATION_ID = 0x5642544D
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class Difference(Exception):
