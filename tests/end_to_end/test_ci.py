@@ -121,6 +121,7 @@ class GithubActions(CiTest):
                 self.assertIn("Summary", ran)
                 self.assert_junit("reports/reference.xml", failed=expected != 0)
                 (self.project / "ci.db").unlink()
+                shutil.rmtree(self.project / "ci.db.checkpoints")
 
     def test_failed_training_ends_the_job(self):
         code, ran = self.run_job("reexecute", SPEC="none.json")
