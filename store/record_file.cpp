@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <memory>
 #include <system_error>
 
+#include "base/durable_file.h"
 #include "store/format.h"
 
 namespace verbatim {
@@ -70,17 +73,29 @@ Status CheckRegularFile(const fs::path& path) {
   return {};
 }
 
+// Of the header, as far as the file has it. By a connection of SQLite's, for when a process closes
+// a descriptor of a file, the system drops the locks that its connections have there; SQLite knows
+// when to wait with that.
 Result<std::string> ReadFirstBytes(const fs::path& path) {
-  std::string bytes(kHeaderBytes, '\0');
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (file) file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!file.is_open() || file.bad()) {
-    return Failed(fmt::format("cannot read {}: {}", path.string(), SystemMessage(errno)),
-                  "check the permissions of the file");
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(path, error);
+  std::string bytes(error ? 0 : std::min<std::uintmax_t>(size, kHeaderBytes), '\0');
+  sqlite3* handle = nullptr;
+  int code = sqlite3_open_v2(fs::absolute(path).c_str(), &handle,
+                             SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+  const std::unique_ptr<sqlite3, int (*)(sqlite3*)> connection(handle, sqlite3_close);
+  sqlite3_file* file = nullptr;
+  if (code == SQLITE_OK) {
+    code = sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
   }
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
-  return bytes;
+  if (code == SQLITE_OK && !bytes.empty()) {
+    code = file->pMethods->xRead(file, bytes.data(), static_cast<int>(bytes.size()), 0);
+  }
+  if (code == SQLITE_OK && !error) return bytes;
+  const int system_error = error ? error.value() : sqlite3_system_errno(handle);
+  return Failed(fmt::format("cannot read {}: {}", path.string(),
+                            system_error != 0 ? SystemMessage(system_error) : sqlite3_errstr(code)),
+                "check the permissions of the file");
 }
 
 // A damaged record may be replaced as well.
@@ -125,15 +140,7 @@ Status ReserveName(const fs::path& path) {
   return {};
 }
 
-// Makes the rename survive a power cut. Not every file system can, so an error is none of ours.
-void SyncFolder(const fs::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
-}
-
-void RemoveFile(const fs::path& path) {
+void RemoveIfThere(const fs::path& path) {
   std::error_code ignored;
   fs::remove(path, ignored);
 }
@@ -196,26 +203,28 @@ Result<fs::path> CheckDestination(const fs::path& path, bool overwrite) {
 
 DraftFile::DraftFile(const fs::path& destination)
     : destination_(destination), path_(fmt::format("{}.new-{}", destination.string(), getpid())) {
-  RemoveFile(path_);
-  for (const fs::path& companion : CompanionFiles(path_)) RemoveFile(companion);
+  RemoveIfThere(path_);
+  for (const fs::path& companion : CompanionFiles(path_)) RemoveIfThere(companion);
 }
 
 DraftFile::~DraftFile() {
-  RemoveFile(path_);
-  for (const fs::path& companion : CompanionFiles(path_)) RemoveFile(companion);
+  RemoveIfThere(path_);
+  for (const fs::path& companion : CompanionFiles(path_)) RemoveIfThere(companion);
 }
 
 Status DraftFile::Publish(bool overwrite) {
   if (!overwrite) RETURN_IF_ERROR(ReserveName(destination_));
-  for (const fs::path& companion : CompanionFiles(destination_)) RemoveFile(companion);
+  for (const fs::path& companion : CompanionFiles(destination_)) RemoveIfThere(companion);
   std::error_code error;
   fs::rename(path_, destination_, error);
   if (error) {
-    if (!overwrite) RemoveFile(destination_);
+    if (!overwrite) RemoveIfThere(destination_);
     return Failed(fmt::format("cannot create {}: {}", destination_.string(), error.message()),
                   "check that its folder can be written");
   }
-  SyncFolder(destination_.parent_path());
+  // So that the rename survives a power cut. Not every file system can, so an error is none of
+  // ours.
+  static_cast<void>(SyncFolder(destination_.parent_path()));
   return {};
 }
 

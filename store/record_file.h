@@ -1,4 +1,5 @@
-// A record as a file: what its first bytes say, and how a new one takes its place. No SQL.
+// A record as a file: what its first bytes say, and how a new one takes its place. No SQL; SQLite
+// reads the bytes.
 #pragma once
 
 #include <array>

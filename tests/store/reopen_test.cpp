@@ -1,7 +1,9 @@
 // Proves that a record is gone on with as if it had never stopped, that its trees, heads, seals and
 // checkpoints are those of what is committed, and that it has one writer at a time.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -197,6 +199,37 @@ TEST_F(ReopenTest, OneWriterAtATime) {
   EXPECT_EQ(Reopen()->CurrentHead().subnets, 2);
 }
 
+/// Whether another process could take all of SQLite's lock on the file, as it does to remove the
+/// write-ahead log when it is the last to close it.
+bool CanBeLockedElsewhere(const fs::path& path) {
+  constexpr off_t kSharedFirst = 0x40000002, kSharedBytes = 510;
+  const pid_t child = fork();
+  if (child == 0) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = kSharedFirst;
+    lock.l_len = kSharedBytes;
+    const int file = open(path.c_str(), O_RDWR);
+    _exit(fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK ? 1 : 0);
+  }
+  int state = 0;
+  EXPECT_EQ(waitpid(child, &state, 0), child);
+  return WEXITSTATUS(state) == 1;
+}
+
+// When a process closes any descriptor of a file, the system drops its locks there.
+TEST_F(ReopenTest, NothingThatIsOpenedBesideItDropsTheLock) {
+  WriteSample(path_, SampleSubnets(3));
+  EXPECT_TRUE(CanBeLockedElsewhere(path_));
+  const auto reader = Open();
+  const auto writer = Reopen();
+  ASSERT_TRUE(writer->WriteSubnets(std::vector{SampleSubnet(3)}));
+  EXPECT_FALSE(CanBeLockedElsewhere(path_));
+  EXPECT_EQ(Open()->SubnetCount(), 4);
+  EXPECT_FALSE(CanBeLockedElsewhere(path_));
+}
+
 TEST_F(ReopenTest, RefusesWhatCannotBeGoneOnWith) {
   const auto error = [&] { return RecordWriter::Reopen(path_, SampleResumption()).error(); };
   EXPECT_EQ(error().kind, ErrorKind::kBadInput);
@@ -213,7 +246,8 @@ TEST_F(ReopenTest, RefusesWhatCannotBeGoneOnWith) {
 
 TEST_F(ReopenTest, CheckpointsAreKeptUpToANumber) {
   const auto writer = CreateSample(path_);
-  for (const std::int64_t cut : {2, 4, 6, 4}) {
+  // The one at 8 was of no use to whoever comes back to 6.
+  for (const std::int64_t cut : {2, 4, 8, 6, 6}) {
     ASSERT_TRUE(writer->WriteCheckpoint(SampleCheckpoint(cut), 2));
   }
   const auto reader = Open();
