@@ -36,7 +36,8 @@ Head HeadOf(const RecordState& state);
 
 /// Tables, views and the rows of a new run, with all seals.
 void CreateRecord(SQLite::Database& database, const RecordState& state);
-/// Adds the resumption, which is state's last, sets the run running, and seals both.
+/// Adds the resumption, which is state's last, drops checkpoints above its cut, sets the run
+/// running, and seals what that changes.
 void InsertResumption(SQLite::Database& database, const RecordState& state);
 void InsertEvaluations(SQLite::Database& database, std::span<const EvaluationRow> evaluations);
 /// Writes status, detail and end of state.run.

@@ -31,9 +31,9 @@ class RecordWriter {
       std::int32_t busy_timeout_ms = kBusyTimeoutMs);
   /// Goes on with a record that a run left, however that ended: adds `resumption`, whose number it
   /// sets to the next one, drops the checkpoints above its cut, which could not be used, and sets
-  /// the status to running, in one transaction. Subnets that are
-  /// recorded must not be written again. RecordReader's errors, also where tables or views are not
-  /// those of a run; kFailed where another process writes the record, or it cannot be written.
+  /// the status to running, in one transaction. Subnets that are recorded must not be written
+  /// again. RecordReader's errors, also where tables or views are not those of a run; kFailed where
+  /// another process writes the record, or it cannot be written.
   static Result<std::unique_ptr<RecordWriter>> Reopen(
       const std::filesystem::path& path, const ResumptionRow& resumption,
       std::int32_t busy_timeout_ms = kBusyTimeoutMs);
