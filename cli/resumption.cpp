@@ -98,14 +98,21 @@ Result<Resumption> Prepare(const RecordReader& reader, const ResumeRequest& requ
                     std::move(options)};
 }
 
+/// Fills the experiment's layers. One that is sound as files may still not be what was recorded.
+Status Load(const CheckpointRow& checkpoint, const Verdict& verdict, Resumption& resumption) {
+  const auto unsound = verdict.unsound_checkpoints.find(checkpoint.cut);
+  if (unsound != verdict.unsound_checkpoints.end()) return BadInput(unsound->second);
+  return LoadCheckpoint(CheckpointFolder(resumption.request.record), checkpoint,
+                        resumption.experiment);
+}
+
 /// Loads the newest checkpoint that can be used and sets where training begins. One that cannot is
 /// named on stderr; without any, training begins with the initial weights.
-Status ChooseStart(Resumption& resumption) {
+Status ChooseStart(const Verdict& verdict, Resumption& resumption) {
   ASSIGN_OR_RETURN(std::vector<CheckpointRow> checkpoints, resumption.reader.Checkpoints());
-  const auto folder = CheckpointFolder(resumption.request.record);
   for (auto row = checkpoints.rbegin(); row != checkpoints.rend(); ++row) {
     if (row->cut > resumption.recorded) continue;  // what it rests on is not recorded
-    const Status loaded = LoadCheckpoint(folder, *row, resumption.experiment);
+    const Status loaded = Load(*row, verdict, resumption);
     if (loaded) {
       resumption.options.first = row->cut;
       resumption.options.checkpoints.previous = *row;
@@ -234,7 +241,7 @@ Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest
     comparator.AddTo(verdict);
     return {};
   }
-  RETURN_IF_ERROR(ChooseStart(resumption));
+  RETURN_IF_ERROR(ChooseStart(verdict, resumption));
   ASSIGN_OR_RETURN(auto writer, OpenWriter(resumption));
   RecorderOptions recording;
   ASSIGN_OR_RETURN(recording.on_head, HeadKeeper(request.heads));

@@ -77,24 +77,30 @@ void CheckpointCheck::PassCuts(std::int64_t seq) {
 
 void CheckpointCheck::CheckVersions(const CheckpointRow& checkpoint) {
   if (subnets_ < checkpoint.cut) {
-    return AddDamage(check_, fmt::format("the checkpoint at {} is of subnets that are not "
-                                         "recorded: subnet {} is missing",
-                                         checkpoint.cut, subnets_));
+    return Damage(checkpoint, fmt::format("the checkpoint at {} is of subnets that are not "
+                                          "recorded: subnet {} is missing",
+                                          checkpoint.cut, subnets_));
   }
   if (checkpoint.layers.size() != newest_.size()) {
-    return AddDamage(check_, fmt::format("the checkpoint at {} has {} layers of {}", checkpoint.cut,
-                                         checkpoint.layers.size(), newest_.size()));
+    return Damage(checkpoint,
+                  fmt::format("the checkpoint at {} has {} layers of {}", checkpoint.cut,
+                              checkpoint.layers.size(), newest_.size()));
   }
   for (const LayerRow& layer : table_.layers()) {
     const CheckpointLayer& stored = checkpoint.layers[layer.layer];
     const Version& newest = newest_[layer.layer];
     if (stored.version != newest.seq) {
-      AddDamage(check_, fmt::format("the checkpoint at {} has {} at version {} instead of {}",
-                                    checkpoint.cut, layer.name, stored.version, newest.seq));
+      Damage(checkpoint, fmt::format("the checkpoint at {} has {} at version {} instead of {}",
+                                     checkpoint.cut, layer.name, stored.version, newest.seq));
       continue;
     }
     expected_.emplace(std::pair(stored.file, layer.layer), newest);
   }
+}
+
+void CheckpointCheck::Damage(const CheckpointRow& checkpoint, const std::string& problem) {
+  AddDamage(check_, problem);
+  unsound_.emplace(checkpoint.cut, problem);
 }
 
 Check CheckpointCheck::Finish() {
@@ -119,7 +125,12 @@ Check CheckpointCheck::Finish() {
 
 void CheckpointCheck::CheckFile(const Hash256& file, std::int32_t layer, const Version& version) {
   const Status compared = CompareFile(file, layer, version);
-  if (!compared) AddDamage(check_, compared.error().message);
+  if (compared) return;
+  AddDamage(check_, compared.error().message);
+  for (const CheckpointRow& checkpoint : checkpoints_) {
+    if (layer >= std::ssize(checkpoint.layers) || checkpoint.layers[layer].file != file) continue;
+    unsound_.emplace(checkpoint.cut, compared.error().message);
+  }
 }
 
 Status CheckpointCheck::CompareFile(const Hash256& file, std::int32_t layer,

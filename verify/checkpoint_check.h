@@ -28,6 +28,8 @@ class CheckpointCheck {
   void Add(const SubnetRow& subnet);
   /// Reads the files, one at a time. Call once, at the end.
   Check Finish();
+  /// After that: cuts of checkpoints with problems, and the first one of each.
+  const std::map<std::int64_t, std::string>& unsound() const { return unsound_; }
 
  private:
   /// One version of one layer, as it was recorded.
@@ -40,6 +42,7 @@ class CheckpointCheck {
   /// Compares the checkpoints at `seq` or below with the versions so far.
   void PassCuts(std::int64_t seq);
   void CheckVersions(const CheckpointRow& checkpoint);
+  void Damage(const CheckpointRow& checkpoint, const std::string& problem);
   void CheckFile(const Hash256& file, std::int32_t layer, const Version& version);
   Status CompareFile(const Hash256& file, std::int32_t layer, const Version& version) const;
 
@@ -47,6 +50,7 @@ class CheckpointCheck {
   const std::vector<CheckpointRow> checkpoints_;
   const std::filesystem::path folder_;
   Check check_;
+  std::map<std::int64_t, std::string> unsound_;
   std::size_t next_cut_ = 0;     ///< index of the first checkpoint that is not passed yet
   std::vector<Version> newest_;  ///< by layer
   std::int64_t subnets_ = 0;     ///< all below it are recorded

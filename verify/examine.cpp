@@ -405,9 +405,12 @@ Verdict RecordExamination::Parts::Finish() {
   }
   verdict_.checks.push_back(CheckSeals(reader_));
   if (pass_) {
-    verdict_.checks.push_back(checkpoints_
-                                  ? checkpoints_->Finish()
-                                  : Check{kCheckCheckpoints, Outcome::kNotRun, "left out"});
+    if (checkpoints_) {
+      verdict_.checks.push_back(checkpoints_->Finish());
+      verdict_.unsound_checkpoints = checkpoints_->unsound();
+    } else {
+      verdict_.checks.push_back({kCheckCheckpoints, Outcome::kNotRun, "left out"});
+    }
   }
   AddUnreachedChecks(verdict_);
   for (const Check& check : verdict_.checks) verdict_.damaged |= check.damage;

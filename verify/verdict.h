@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -92,6 +93,9 @@ struct Verdict {
   bool damaged = false;  ///< rows are unreadable or contradict each other
   /// The first subnet whose rows are missing or damaged, as far as that can be told.
   std::optional<std::int64_t> first_damaged_subnet;
+  /// Cuts of checkpoints that are not what was recorded, and the first thing that is wrong with
+  /// each.
+  std::map<std::int64_t, std::string> unsound_checkpoints;
   bool reexecuted = false;  ///< whether a re-execution was made
   Coverage coverage;        ///< of the re-execution
   std::vector<EnvironmentDifference> environment_differences;

@@ -17,6 +17,7 @@
 namespace verbatim {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -37,7 +38,10 @@ class CheckpointCheckTest : public ::testing::Test {
     const LayerTable table = LayerTable::Build(sample_.layers).value();
     CheckpointCheck check(table, checkpoints_, folder_ / "c");
     for (const SubnetRow& subnet : sample_.subnets) check.Add(subnet);
-    return check.Finish();
+    Check result = check.Finish();
+    unsound_.clear();
+    for (const auto& [cut, problem] : check.unsound()) unsound_.push_back(cut);
+    return result;
   }
   /// The first problem, which must be damage.
   std::string Problem() {
@@ -53,6 +57,7 @@ class CheckpointCheckTest : public ::testing::Test {
   const test::TemporaryFolder folder_;
   SampleRun sample_ = MakeSampleRun();
   std::vector<CheckpointRow> checkpoints_;
+  std::vector<std::int64_t> unsound_;  ///< cuts, of the last run
 };
 
 TEST_F(CheckpointCheckTest, SoundCheckpointsPass) {
@@ -60,6 +65,7 @@ TEST_F(CheckpointCheckTest, SoundCheckpointsPass) {
   EXPECT_EQ(check.outcome, Outcome::kPassed);
   EXPECT_THAT(check.problems, IsEmpty());
   EXPECT_THAT(check.detail, HasSubstr("2 checkpoints"));
+  EXPECT_THAT(unsound_, IsEmpty());
 }
 
 TEST_F(CheckpointCheckTest, WithoutCheckpointsThereIsNothingToFind) {
@@ -99,6 +105,7 @@ TEST_F(CheckpointCheckTest, OtherTensorsUnderAHashOfTheirOwnAreFound) {
   weights.weight[0] = 99;
   checkpoints_[1].layers[1].file = Write(weights);
   EXPECT_THAT(Problem(), HasSubstr("other weights than were recorded"));
+  EXPECT_THAT(unsound_, ElementsAre(12));
   LayerContent step(sample_.layers[1], checkpoints_[1].layers[1].version);
   step.step = 99;
   checkpoints_[1].layers[1].file = Write(step);
@@ -108,11 +115,13 @@ TEST_F(CheckpointCheckTest, OtherTensorsUnderAHashOfTheirOwnAreFound) {
 TEST_F(CheckpointCheckTest, AnotherVersionIsFound) {
   checkpoints_[1].layers[0] = checkpoints_[0].layers[0];
   EXPECT_THAT(Problem(), HasSubstr("the checkpoint at 12 has stem at version 4 instead of 11"));
+  EXPECT_THAT(unsound_, ElementsAre(12));
 }
 
 TEST_F(CheckpointCheckTest, AnotherLayersFileIsFound) {
   checkpoints_[0].layers[1].file = checkpoints_[0].layers[0].file;
   EXPECT_THAT(Problem(), HasSubstr("holds stem"));
+  EXPECT_THAT(unsound_, ElementsAre(5));
 }
 
 TEST_F(CheckpointCheckTest, ACheckpointOfMissingSubnetsIsFound) {
