@@ -109,6 +109,19 @@ class Resume(EndToEndTest):
                     err=f"the checkpoint at subnet {newest} cannot be used")
         self.check_whole(self.uninterrupted())
 
+    def test_checkpoint_of_something_else(self):
+        """Whole files and seals that fit do not make it what was recorded."""
+        self.stop(signal.SIGINT, "--checkpoint-every", "5", "--stages", "2")
+        database = sqlite3.connect(self.record)
+        with contextlib.closing(database), database:
+            newest = database.execute("SELECT max(cut) FROM checkpoints").fetchone()[0]
+            database.execute("UPDATE checkpoints SET manifest = (SELECT manifest FROM checkpoints "
+                             "ORDER BY cut LIMIT 1) WHERE cut = ?", [newest])
+        seal(self.record)
+        self.expect(run("resume", self.record), 0, out="with what was recorded: equal",
+                    err=(f"the checkpoint at subnet {newest} cannot be used", "instead of"))
+        self.check_whole(self.uninterrupted())
+
     def test_lost_folder(self):
         self.stop(signal.SIGINT)
         shutil.rmtree(self.folder / "run.db.checkpoints")
