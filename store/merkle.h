@@ -45,7 +45,6 @@ class MerkleFrontier {
  private:
   friend Result<MerkleFrontier> FrontierOf(std::int64_t size, const MerkleSource& source);
 
-
   std::int64_t size_ = 0;
   std::vector<Hash256> complete_;  ///< from the largest to the smallest
 };
