@@ -14,6 +14,7 @@
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/reexecution.h"
+#include "store/checkpoint_files.h"
 #include "verify/examine.h"
 #include "verify/head_check.h"
 #include "verify/report.h"
@@ -89,6 +90,9 @@ Status CheckKeptHeads(const RecordReader& reader, const ResumeRequest& request) 
 Result<int> Resume(const ResumeRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
   RETURN_IF_ERROR(CheckHeadOptions(request.heads, request.record, /*is_new_run=*/false));
+  if (request.checkpoints.keep > 0) {
+    RETURN_IF_ERROR(CheckCheckpointFolder(CheckpointFolder(request.record)));
+  }
   ASSIGN_OR_RETURN(auto reader, RecordReader::Open(request.record));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {

@@ -44,8 +44,9 @@ constexpr const char* kFooter =
 
 /// A folder whose record is gone: its files may be somebody's only copy.
 Status CheckNoOldCheckpoints(const TrainRequest& request) {
-  if (request.force) return {};
   const fs::path old = CheckpointFolder(request.output);
+  RETURN_IF_ERROR(CheckCheckpointFolder(old));
+  if (request.force) return {};
   ASSIGN_OR_RETURN(const std::vector<Hash256> files, ListCheckpointFiles(old));
   if (files.empty()) return {};
   return UsageError(fmt::format("{} is left over from another record", old.string()),

@@ -99,6 +99,16 @@ fs::path CheckpointFolder(const fs::path& record) {
   return (error ? record : file).string() + ".checkpoints";
 }
 
+Status CheckCheckpointFolder(const fs::path& folder) {
+  std::error_code error;
+  const bool is_there = fs::exists(fs::symlink_status(folder, error));
+  if (!is_there || fs::is_directory(folder, error)) return {};
+  return UsageError(
+      fmt::format("{} is in the way: it is no folder, and checkpoints are kept in one of that name",
+                  folder.string()),
+      "Move it away, or name another record.");
+}
+
 std::string CheckpointFileName(const Hash256& file) {
   return ToHex(file) + std::string(kSuffix);
 }

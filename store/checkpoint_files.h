@@ -18,6 +18,9 @@ namespace verbatim {
 /// "RUN.db.checkpoints", beside the record; where that is a symbolic link, beside what it leads to.
 std::filesystem::path CheckpointFolder(const std::filesystem::path& record);
 
+/// kUsage where something else has the folder's name, so that it cannot be made.
+Status CheckCheckpointFolder(const std::filesystem::path& folder);
+
 /// "<64 hexadecimal digits>.safetensors".
 std::string CheckpointFileName(const Hash256& file);
 

@@ -86,6 +86,19 @@ class CheckpointsTest(EndToEndTest):
         self.assertEqual(self.files(record), files)
         self.train("--force")
 
+    def test_what_is_in_the_folders_way_is_kept(self):
+        record = self.train("--checkpoint-every", "5", "--subnets", "6")
+        other = self.folder / "other.db"
+        folder_of(other).write_text("mine")
+        for options in ((), ("--force",), ("--keep-checkpoints", "0")):
+            self.refuse(["train", self.write_spec(), "-o", other, *options], 2, "in the way")
+        self.assertFalse(other.exists())
+        folder_of(record).rename(self.folder / "elsewhere")
+        folder_of(record).symlink_to(self.folder / "nowhere")
+        before = record.read_bytes()
+        self.refuse(["resume", record], 2, "in the way")
+        self.assertEqual(record.read_bytes(), before)
+
     def test_wrong_usage(self):
         spec = self.write_spec()
         record = self.folder / "run.db"
