@@ -125,7 +125,9 @@ Status ChooseStart(const Verdict& verdict, Resumption& resumption) {
   return {};
 }
 
-Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption) {
+/// `subnets`: how many the record was found to have.
+Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption,
+                                                 std::int64_t subnets) {
   ASSIGN_OR_RETURN(const auto recorded, resumption.reader.Environment());
   const TrainingOptions& options = resumption.options;
   ResumptionRow row;
@@ -139,7 +141,7 @@ Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption) {
   row.cut = options.first;
   row.started_utc = UtcNow();
   row.facts_json = OtherFacts(resumption, recorded);
-  return RecordWriter::Reopen(resumption.request.record, row);
+  return RecordWriter::Reopen(resumption.request.record, row, subnets);
 }
 
 /// Null where none are to be taken.
@@ -202,8 +204,9 @@ std::string Describe(const Resumption& resumption, const TrainingOutcome& outcom
                      const TrainingSummary& summary, std::int64_t compared,
                      const RecordedCheckpoints* checkpoints) {
   const std::int64_t first = resumption.options.first;
-  std::string text = first == 0 ? std::string("began with the initial weights: no checkpoint\n")
-                                : fmt::format("went on from the checkpoint at subnet {}\n", first);
+  std::string text = first == 0
+                         ? std::string("began with the initial weights: no usable checkpoint\n")
+                         : fmt::format("went on from the checkpoint at subnet {}\n", first);
   if (compared > 0) {
     text += fmt::format("compared {} with what was recorded: equal\n",
                         FormatCount(compared, "subnet", "subnets"));
@@ -242,7 +245,7 @@ Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest
     return {};
   }
   RETURN_IF_ERROR(ChooseStart(verdict, resumption));
-  ASSIGN_OR_RETURN(auto writer, OpenWriter(resumption));
+  ASSIGN_OR_RETURN(auto writer, OpenWriter(resumption, verdict.counts.subnets));
   RecorderOptions recording;
   ASSIGN_OR_RETURN(recording.on_head, HeadKeeper(request.heads));
   recording.head_every = request.heads.every;

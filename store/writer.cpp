@@ -266,14 +266,27 @@ Status SqliteWriter::LeaveWalMode() {
   return {};
 }
 
+Status CheckStillAsSeen(const fs::path& path, const RecordReader& reader, std::int64_t subnets) {
+  ASSIGN_OR_RETURN(const RunInfo run, reader.Run());
+  ASSIGN_OR_RETURN(const std::int64_t now, reader.SubnetCount());
+  if (run.status != RunStatus::kComplete && now == subnets) return {};
+  return Failed(
+      fmt::format("{} was written by another process meanwhile: its run has {} subnets now and is "
+                  "{}",
+                  path.string(), now, ToString(run.status)),
+      "try again");
+}
+
 /// Reads a record that is to be gone on with, whose writer's lock is held.
-Result<RecordState> ReadForResumption(const fs::path& path, const ResumptionRow& resumption) {
+Result<RecordState> ReadForResumption(const fs::path& path, const ResumptionRow& resumption,
+                                      std::optional<std::int64_t> subnets_seen) {
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(path));
   ASSIGN_OR_RETURN(const auto problems, reader->SchemaProblems());
   if (!problems.empty()) {
     return BadInput(fmt::format("{} is damaged: {}", path.string(), problems.front()),
                     "restore it from a copy");
   }
+  if (subnets_seen) RETURN_IF_ERROR(CheckStillAsSeen(path, *reader, *subnets_seen));
   ASSIGN_OR_RETURN(RecordState state, ReadState(*reader));
   state.run.status = RunStatus::kRunning;
   state.run.status_detail.clear();
@@ -319,10 +332,11 @@ Result<std::unique_ptr<RecordWriter>> RecordWriter::Create(
 
 Result<std::unique_ptr<RecordWriter>> RecordWriter::Reopen(const fs::path& path,
                                                            const ResumptionRow& resumption,
+                                                           std::optional<std::int64_t> subnets_seen,
                                                            std::int32_t busy_timeout_ms) {
   RETURN_IF_ERROR(ReadSqliteHeader(path));
   ASSIGN_OR_RETURN(auto lock, WriterLock::Take(path));
-  ASSIGN_OR_RETURN(RecordState state, ReadForResumption(path, resumption));
+  ASSIGN_OR_RETURN(RecordState state, ReadForResumption(path, resumption, subnets_seen));
   DatabasePointer database;
   return AtSqliteBoundary(path, Doing::kWriting, database,
                           [&]() -> Result<std::unique_ptr<RecordWriter>> {

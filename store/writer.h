@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
@@ -31,11 +32,16 @@ class RecordWriter {
       std::int32_t busy_timeout_ms = kBusyTimeoutMs);
   /// Goes on with a record that a run left, however that ended: adds `resumption`, whose number it
   /// sets to the next one, drops the checkpoints above its cut, which could not be used, and sets
-  /// the status to running, in one transaction. Subnets that are recorded must not be written
-  /// again. RecordReader's errors, also where tables or views are not those of a run; kFailed where
-  /// another process writes the record, or it cannot be written.
+  /// the status to running, in one transaction. Subnets that are
+  /// recorded must not be written again. RecordReader's errors, also where tables or views are not
+  /// those of a run; kFailed where another process writes the record, or it cannot be written.
+  ///
+  /// `subnets_seen`: how many subnets the caller found in the record, whose run was not complete.
+  /// Where that is so no longer, another process has written it since: kFailed, and the record
+  /// stays as it is.
   static Result<std::unique_ptr<RecordWriter>> Reopen(
       const std::filesystem::path& path, const ResumptionRow& resumption,
+      std::optional<std::int64_t> subnets_seen = std::nullopt,
       std::int32_t busy_timeout_ms = kBusyTimeoutMs);
   /// Without Close the run stays "running".
   virtual ~RecordWriter() = default;

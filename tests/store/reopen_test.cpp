@@ -230,6 +230,23 @@ TEST_F(ReopenTest, NothingThatIsOpenedBesideItDropsTheLock) {
   EXPECT_FALSE(CanBeLockedElsewhere(path_));
 }
 
+TEST_F(ReopenTest, RefusesWhatAnotherProcessWroteMeanwhile) {
+  ASSERT_TRUE(CreateSample(path_)->WriteSubnets(SampleSubnets(3)));
+  const auto reopened_by = [&](std::int64_t subnets_seen) {
+    return RecordWriter::Reopen(path_, SampleResumption(), subnets_seen);
+  };
+  const auto late = reopened_by(2);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(late.error().message, HasSubstr("meanwhile: its run has 3 subnets now"));
+  EXPECT_TRUE(Open()->Resumptions()->empty());
+  const auto first = reopened_by(3);
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_TRUE((*first)->Close(RunStatus::kComplete, ""));
+  EXPECT_THAT(reopened_by(3).error().message, HasSubstr("and is complete"));
+  EXPECT_EQ(Open()->Run()->status, RunStatus::kComplete);
+}
+
 TEST_F(ReopenTest, RefusesWhatCannotBeGoneOnWith) {
   const auto error = [&] { return RecordWriter::Reopen(path_, SampleResumption()).error(); };
   EXPECT_EQ(error().kind, ErrorKind::kBadInput);
