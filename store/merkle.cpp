@@ -1,11 +1,11 @@
 #include "store/merkle.h"
 
 #include <fmt/format.h>
-#include <sodium.h>
 
 #include <bit>
 
 #include "base/check.h"
+#include "store/use_sodium.h"
 
 namespace verbatim {
 namespace {
@@ -13,9 +13,7 @@ namespace {
 class Blake2bState {
  public:
   Blake2bState() {
-    // Chooses among instruction sets, once; any thread may be the first.
-    static const int ready = sodium_init();
-    VERBATIM_CHECK(ready >= 0, "libsodium cannot be used");
+    UseSodium();
     crypto_generichash_init(&state_, nullptr, 0, sizeof(Hash256::bytes));
   }
 

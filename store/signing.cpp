@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/hex.h"
+#include "store/use_sodium.h"
 
 namespace verbatim {
 namespace {
@@ -32,12 +32,6 @@ constexpr std::string_view kPublicName = "verbatim-public-key ";
 constexpr std::size_t kKeyDigits = 64;
 // Longer than any key's line; whatever else it holds is not looked at.
 constexpr std::size_t kKeyFileBytesMax = 256;
-
-void UseSodium() {
-  // Chooses among instruction sets, once; any thread may be the first.
-  static const int ready = sodium_init();
-  VERBATIM_CHECK(ready >= 0, "libsodium cannot be used");
-}
 
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
