@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -129,20 +130,37 @@ Status CheckNoOrphans(const fs::path& path) {
   return {};
 }
 
-Status ReserveName(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor < 0 && errno == EEXIST) return AlreadyExists(path);
-  if (descriptor < 0) {
-    return Failed(fmt::format("cannot create {}: {}", path.string(), SystemMessage(errno)),
-                  "check that its folder can be written");
-  }
-  close(descriptor);
-  return {};
-}
-
 void RemoveIfThere(const fs::path& path) {
   std::error_code ignored;
   fs::remove(path, ignored);
+}
+
+tl::unexpected<Error> CannotCreate(const fs::path& path, int error) {
+  return Failed(fmt::format("cannot create {}: {}", path.string(), SystemMessage(error)),
+                "check that its folder can be written");
+}
+
+Status Replace(const fs::path& from, const fs::path& to) {
+  if (std::rename(from.c_str(), to.c_str()) == 0) return {};
+  return CannotCreate(to, errno);
+}
+
+// For file systems that cannot do both in one step: whoever has made the empty file has the name.
+Status ReserveAndReplace(const fs::path& from, const fs::path& to) {
+  const int descriptor = open(to.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno == EEXIST) return AlreadyExists(to);
+  if (descriptor < 0) return CannotCreate(to, errno);
+  close(descriptor);
+  Status replaced = Replace(from, to);
+  if (!replaced) RemoveIfThere(to);
+  return replaced;
+}
+
+Status RenameToNew(const fs::path& from, const fs::path& to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno == EEXIST) return AlreadyExists(to);
+  if (errno == EINVAL || errno == ENOSYS) return ReserveAndReplace(from, to);
+  return CannotCreate(to, errno);
 }
 
 }  // namespace
@@ -152,7 +170,7 @@ Result<SqliteHeader> ReadSqliteHeader(const fs::path& path) {
   ASSIGN_OR_RETURN(const std::string bytes, ReadFirstBytes(path));
   if (bytes.empty()) {
     return BadInput(fmt::format("{} is empty", path.string()),
-                    "the run that made it has recorded nothing; restore it from a copy");
+                    "it has recorded nothing: train again with --force, or restore it from a copy");
   }
   if (!IsSqlite(bytes)) {
     return BadInput(fmt::format("{} is not a record: no SQLite file", path.string()),
@@ -213,15 +231,10 @@ DraftFile::~DraftFile() {
 }
 
 Status DraftFile::Publish(bool overwrite) {
-  if (!overwrite) RETURN_IF_ERROR(ReserveName(destination_));
-  for (const fs::path& companion : CompanionFiles(destination_)) RemoveIfThere(companion);
-  std::error_code error;
-  fs::rename(path_, destination_, error);
-  if (error) {
-    if (!overwrite) RemoveIfThere(destination_);
-    return Failed(fmt::format("cannot create {}: {}", destination_.string(), error.message()),
-                  "check that its folder can be written");
+  if (overwrite) {
+    for (const fs::path& companion : CompanionFiles(destination_)) RemoveIfThere(companion);
   }
+  RETURN_IF_ERROR(overwrite ? Replace(path_, destination_) : RenameToNew(path_, destination_));
   // So that the rename survives a power cut. Not every file system can, so an error is none of
   // ours.
   static_cast<void>(SyncFolder(destination_.parent_path()));

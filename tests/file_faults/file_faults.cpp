@@ -302,6 +302,13 @@ int rename(const char* from, const char* to) noexcept {
   return Fails(Operation::kRename, Absolute(AT_FDCWD, to)) ? -1 : next(from, to);
 }
 
+int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+              unsigned flags) noexcept {
+  static const auto next = Next<int(int, const char*, int, const char*, unsigned)>("renameat2");
+  if (Fails(Operation::kRename, Absolute(to_folder, to))) return -1;
+  return next(from_folder, from, to_folder, to, flags);
+}
+
 int unlink(const char* path) noexcept {
   static const auto next = Next<int(const char*)>("unlink");
   return Fails(Operation::kRemove, Absolute(AT_FDCWD, path)) ? -1 : next(path);
