@@ -8,14 +8,20 @@ namespace verbatim {
 
 Scheduler::Scheduler(const SearchSpace& space, const Partition& partition, const Policy& policy,
                      const SchedulerOptions& options)
+    : Scheduler(space, partition, policy, options, {0, partition.stages()}) {}
+
+Scheduler::Scheduler(const SearchSpace& space, const Partition& partition, const Policy& policy,
+                     const SchedulerOptions& options, const StagePart& part)
     : space_(space),
       partition_(partition),
       policy_(policy),
       options_(options),
+      part_(part),
       graph_(space),
       stages_(static_cast<std::size_t>(partition.stages())),
       layers_(space.layers().size()) {
   VERBATIM_CHECK(options.microbatches >= 1 && options.in_flight_max >= 1);
+  VERBATIM_CHECK(0 <= part.begin && part.begin < part.end && part.end <= partition.stages());
 }
 
 bool Scheduler::CanAdmit() const {
@@ -34,8 +40,9 @@ void Scheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices,
   subnet.choices = std::move(choices);
   subnet.ranges = partition_.Ranges(subnet.choices);
   subnet.parts.resize(stages_.size());
-  subnet.parts_unfinished = static_cast<int>(stages_.size());
+  subnet.parts_unfinished = part_.end - part_.begin;
   WaitForPredecessors(seq, subnet, deliveries);
+  if (!part_.Contains(0)) return;
   for (std::int32_t m = 0; m < options_.microbatches; ++m) {
     Deliver({.task = Task{TaskKind::kForward, seq, m}});
   }
@@ -49,33 +56,49 @@ void Scheduler::WaitForPredecessors(std::int64_t seq, Subnet& subnet,
     for (int position = subnet.ranges.Begin(stage); position < subnet.ranges.End(stage);
          ++position) {
       const auto [read, base] = predecessors[position];
-      const int layer = space_.LayerAt(position, subnet.choices).id;
-      if (MustWait({read, seq, TaskKind::kForward}, layer, stage, deliveries)) ++part.unread;
-      if (base == read) continue;
-      if (MustWait({base, seq, TaskKind::kUpdate}, layer, stage, deliveries)) ++part.unupdated;
+      const Layer& layer = space_.LayerAt(position, subnet.choices);
+      if (!layer.IsVersioned()) continue;
+      Waiting access{read, -1, seq, TaskKind::kForward, stage, /*is_base=*/base == read};
+      if (MustWait(access, layer.id, deliveries)) ++part.unread;
+      access = {base, -1, seq, TaskKind::kUpdate, stage, /*is_base=*/true};
+      if (base != read && MustWait(access, layer.id, deliveries)) ++part.unupdated;
+      layers_[layer.id].users.push_back({seq, stage});
+      DropOld(layer, seq + 1, layers_[layer.id].users);
     }
   }
 }
 
-bool Scheduler::IsDone(const LayerUse& use, std::int64_t predecessor) const {
-  const bool is_newest = !use.versions.empty() && predecessor <= use.versions.back().seq;
-  // A predecessor that is no longer in flight is finished everywhere.
+void Scheduler::DropOld(const Layer& layer, std::int64_t next, std::vector<LayerUser>& uses) const {
+  while (uses.size() > 1 && uses[1].seq < next - layer.delay) uses.erase(uses.begin());
+}
+
+std::optional<LayerUser> Scheduler::LastUse(int layer) const {
+  const std::vector<LayerUser>& users = layers_[layer].users;
+  return users.empty() ? std::nullopt : std::optional(users.back());
+}
+
+bool Scheduler::IsDone(const LayerUses& uses, std::int64_t predecessor) const {
+  const bool is_newest = !uses.versions.empty() && predecessor <= uses.versions.back().seq;
+  // A predecessor that is no longer in flight is finished on all stages of the part.
   return is_newest || !subnets_.contains(predecessor);
 }
 
-bool Scheduler::MustWait(const Waiting& waiting, int layer, int stage,
-                         std::vector<Delivery>& deliveries) {
+bool Scheduler::MustWait(Waiting waiting, int layer, std::vector<Delivery>& deliveries) {
   if (waiting.predecessor == CausalPredecessors::kNone) return false;
-  LayerUse& use = layers_[layer];
-  if (!IsDone(use, waiting.predecessor)) {
-    use.waiting.push_back(waiting);
+  LayerUses& uses = layers_[layer];
+  const auto is_predecessor = [&](const LayerUser& use) { return use.seq == waiting.predecessor; };
+  waiting.from = std::find_if(uses.users.begin(), uses.users.end(), is_predecessor)->stage;
+  const bool is_written_here = part_.Contains(waiting.from);
+  if (!is_written_here && !part_.Contains(waiting.stage)) return false;
+  if (!is_written_here || !IsDone(uses, waiting.predecessor)) {
+    uses.waiting.push_back(waiting);
     return true;
   }
-  const auto version = std::find_if(use.versions.begin(), use.versions.end(),
-                                    [&](const auto& v) { return v.seq == waiting.predecessor; });
-  if (version == use.versions.end() || version->stage == stage) return false;
-  deliveries.push_back({Delivery::Kind::kVersion, version->stage, stage,
-                        Task{waiting.access, waiting.seq, 0}, layer, version->seq});
+  const auto version = std::find_if(uses.versions.begin(), uses.versions.end(), is_predecessor);
+  if (version == uses.versions.end() || version->stage == waiting.stage) return false;
+  deliveries.push_back({Delivery::Kind::kVersion, version->stage, waiting.stage,
+                        Task{waiting.access, waiting.seq, 0}, layer, version->seq,
+                        waiting.is_base});
   return true;
 }
 
@@ -86,6 +109,12 @@ StartView Scheduler::ViewOf(std::int64_t seq, int unfinished) const {
 void Scheduler::Deliver(const Delivery& delivery) {
   const Task& task = delivery.task;
   if (delivery.kind == Delivery::Kind::kVersion) {
+    if (!part_.Contains(delivery.from)) {
+      const std::size_t awaited =
+          std::erase_if(layers_[delivery.layer].waiting,
+                        [&](const Waiting& waiting) { return IsOf(waiting, delivery); });
+      VERBATIM_CHECK(awaited == 1, "layer {} for subnet {}", delivery.layer, task.seq);
+    }
     VersionArrived(delivery.to, task);
   } else if (task.kind == TaskKind::kBackward) {
     stages_[delivery.to].backward.insert(task);
@@ -97,6 +126,20 @@ void Scheduler::Deliver(const Delivery& delivery) {
       part.blocked_forwards.push_back(task.microbatch);
     }
   }
+}
+
+bool Scheduler::IsOf(const Waiting& waiting, const Delivery& delivery) {
+  return waiting.seq == delivery.task.seq && waiting.access == delivery.task.kind &&
+         waiting.predecessor == delivery.version && waiting.from == delivery.from &&
+         waiting.stage == delivery.to && waiting.is_base == delivery.is_base;
+}
+
+bool Scheduler::AwaitsVersion(const Delivery& delivery) const {
+  if (delivery.layer < 0 || delivery.layer >= std::ssize(layers_)) return false;
+  const std::vector<Waiting>& waiting = layers_[delivery.layer].waiting;
+  return !part_.Contains(delivery.from) &&
+         std::any_of(waiting.begin(), waiting.end(),
+                     [&](const Waiting& access) { return IsOf(access, delivery); });
 }
 
 ReadyView Scheduler::View(int index) const {
@@ -176,40 +219,34 @@ void Scheduler::ReleaseLayers(std::int64_t seq, int stage, std::vector<Delivery>
   const Subnet& subnet = subnets_.at(seq);
   for (int position = subnet.ranges.Begin(stage); position < subnet.ranges.End(stage); ++position) {
     const Layer& layer = space_.LayerAt(position, subnet.choices);
-    if (layer.IsVersioned()) Release({seq, stage}, position, layer.id, deliveries);
+    if (layer.IsVersioned()) Release({seq, stage}, layer, deliveries);
   }
 }
 
-void Scheduler::Release(const Version& version, int position, int layer,
+void Scheduler::Release(const LayerUser& version, const Layer& layer,
                         std::vector<Delivery>& deliveries) {
-  LayerUse& use = layers_[layer];
+  LayerUses& uses = layers_[layer.id];
   // A policy that ignores causality may finish accesses out of order.
-  if (use.versions.empty() || use.versions.back().seq < version.seq) {
-    use.versions.push_back(version);
+  if (uses.versions.empty() || uses.versions.back().seq < version.seq) {
+    uses.versions.push_back(version);
   }
-  const std::int64_t oldest = last_admitted_ + 1 - space_.layer(layer).delay;
-  while (use.versions.size() > 1 && use.versions[1].seq < oldest) {
-    use.versions.erase(use.versions.begin());
-  }
-  std::erase_if(use.waiting, [&](const Waiting& waiting) {
+  DropOld(layer, last_admitted_ + 1, uses.versions);
+  std::erase_if(uses.waiting, [&](const Waiting& waiting) {
     if (waiting.predecessor != version.seq) return false;
-    const auto successor = subnets_.find(waiting.seq);
-    if (successor == subnets_.end()) return true;  // it did not wait, and is finished already
     const Task access{waiting.access, waiting.seq, 0};
-    const int to = successor->second.ranges.StageOf(position);
-    if (to == version.stage) {
-      VersionArrived(to, access);
-    } else {
-      deliveries.push_back(
-          {Delivery::Kind::kVersion, version.stage, to, access, layer, version.seq});
-    }
+    if (waiting.stage == version.stage) {
+      VersionArrived(waiting.stage, access);
+    } else if (!part_.Contains(waiting.stage) || subnets_.contains(waiting.seq)) {
+      deliveries.push_back({Delivery::Kind::kVersion, version.stage, waiting.stage, access,
+                            layer.id, version.seq, waiting.is_base});
+    }  // else it did not wait, and is finished already
     return true;
   });
 }
 
 void Scheduler::VersionArrived(int stage, const Task& access) {
   const auto subnet = subnets_.find(access.seq);
-  if (subnet == subnets_.end()) return;  // as above
+  if (subnet == subnets_.end()) return;  // it did not wait, and is finished already
   Part& part = subnet->second.parts[stage];
   --(access.kind == TaskKind::kForward ? part.unread : part.unupdated);
   Unblock(access.seq, stage);
@@ -235,7 +272,7 @@ bool Scheduler::FinishPart(std::int64_t seq) {
   // Only the lowest unfinished subnet gains a right to start from another's end.
   const std::int64_t lowest = LowestUnfinished();
   if (!subnets_.contains(lowest)) return true;
-  for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) Unblock(lowest, stage);
+  for (int stage = part_.begin; stage < part_.end; ++stage) Unblock(lowest, stage);
   return true;
 }
 

@@ -38,6 +38,24 @@ struct Delivery {
   Task task;       ///< kVersion: kForward where the subnet reads it, kUpdate where it updates it
   int layer = -1;  ///< kVersion
   std::int64_t version = -1;  ///< kVersion: seq of the subnet that wrote it
+  /// kVersion: whether the subnet updates this version, so that all of the layer's state travels;
+  /// else it reads the parameters, and another version is the one that it updates.
+  bool is_base = false;
+  bool operator==(const Delivery&) const = default;
+};
+
+/// Contiguous stages: [begin, end).
+struct StagePart {
+  int begin = 0;
+  int end = 0;
+
+  bool Contains(int stage) const { return begin <= stage && stage < end; }
+};
+
+/// A subnet that uses a layer, and the stage on which it does.
+struct LayerUser {
+  std::int64_t seq;
+  int stage;
 };
 
 /// Not thread-safe: the caller locks. References must outlive it.
@@ -48,10 +66,17 @@ struct Delivery {
 ///
 /// It cannot deadlock under `causal`: admission is in seq order, so the lowest unfinished subnet is
 /// always admitted, and all its predecessors are finished.
+///
+/// A scheduler may serve a part of the stages, others the rest (schedule/rank_scheduler.h): each
+/// admits every subnet, so that all know who uses which layer where, and each hears of tasks on its
+/// own stages alone. Of what is written elsewhere it knows what arrives; a subnet is in flight, or
+/// finished, as far as its own stages go. Only `causal` decides by nothing else.
 class Scheduler {
  public:
   Scheduler(const SearchSpace& space, const Partition& partition, const Policy& policy,
             const SchedulerOptions& options);
+  Scheduler(const SearchSpace& space, const Partition& partition, const Policy& policy,
+            const SchedulerOptions& options, const StagePart& part);
 
   bool CanAdmit() const;
   /// Admits a subnet of a higher seq than all before; all its micro-batches are ready on stage 0 as
@@ -68,13 +93,20 @@ class Scheduler {
   /// A stage has executed a task taken from Next. Appends what sets out now. True: that was the
   /// subnet's last task, and it is no longer in flight.
   bool Finished(int stage, const Task& task, std::vector<Delivery>& deliveries);
+  /// To one of these stages.
   void Deliver(const Delivery& delivery);
+  /// Whether a subnet in flight waits for this version from a stage that is not among these.
+  bool AwaitsVersion(const Delivery& delivery) const;
 
   std::int64_t in_flight() const { return static_cast<std::int64_t>(subnets_.size()); }
   /// Every subnet below it is finished.
   std::int64_t LowestUnfinished() const;
   /// The ranges of a subnet in flight.
   const StageRanges& RangesOf(std::int64_t seq) const { return subnets_.at(seq).ranges; }
+  bool IsInFlight(std::int64_t seq) const { return subnets_.contains(seq); }
+  /// Of the admitted subnets, the last to use the layer; nothing where none does, or where the
+  /// layer has no versions.
+  std::optional<LayerUser> LastUse(int layer) const;
 
  private:
   /// A subnet's part on one stage.
@@ -88,7 +120,7 @@ class Scheduler {
   struct Subnet {
     std::vector<std::uint16_t> choices;
     StageRanges ranges;
-    std::vector<Part> parts;  ///< by stage
+    std::vector<Part> parts;  ///< by stage, all of them
     int parts_unfinished = 0;
   };
   struct Stage {
@@ -101,27 +133,30 @@ class Scheduler {
   /// A subnet that waits for a version.
   struct Waiting {
     std::int64_t predecessor;
+    int from;  ///< the stage that writes it
     std::int64_t seq;
     TaskKind access;  ///< kForward: reads it, kUpdate: updates it
+    int stage;        ///< where
+    bool is_base;     ///< see Delivery
   };
-  struct Version {
-    std::int64_t seq;
-    int stage;  ///< where it was written
-  };
-  struct LayerUse {
-    std::vector<Version> versions;  ///< ascending; those that a later subnet may ask for
-    std::vector<Waiting> waiting;
+  struct LayerUses {
+    std::vector<LayerUser> users;     ///< admitted; ascending, those that a later one may ask for
+    std::vector<LayerUser> versions;  ///< of those, the ones that these stages have written
+    std::vector<Waiting> waiting;     ///< for these stages, or on these stages for others
   };
 
   ReadyView View(int stage) const;
   StartView ViewOf(std::int64_t seq, int unfinished) const;
-  bool IsDone(const LayerUse& use, std::int64_t predecessor) const;
+  bool IsDone(const LayerUses& uses, std::int64_t predecessor) const;
   /// Whether the access has to wait: for its predecessor's update, or for the version to arrive.
-  bool MustWait(const Waiting& waiting, int layer, int stage, std::vector<Delivery>& deliveries);
+  bool MustWait(Waiting waiting, int layer, std::vector<Delivery>& deliveries);
+  /// Drops uses whose versions no subnet from `next` on may ask for.
+  void DropOld(const Layer& layer, std::int64_t next, std::vector<LayerUser>& uses) const;
   void WaitForPredecessors(std::int64_t seq, Subnet& subnet, std::vector<Delivery>& deliveries);
   void BackwardFinished(int stage, const Task& task, std::vector<Delivery>& deliveries);
   void ReleaseLayers(std::int64_t seq, int stage, std::vector<Delivery>& deliveries);
-  void Release(const Version& version, int position, int layer, std::vector<Delivery>& deliveries);
+  void Release(const LayerUser& version, const Layer& layer, std::vector<Delivery>& deliveries);
+  static bool IsOf(const Waiting& waiting, const Delivery& delivery);
   void VersionArrived(int stage, const Task& access);
   void Unblock(std::int64_t seq, int stage);
   bool FinishPart(std::int64_t seq);
@@ -130,10 +165,11 @@ class Scheduler {
   const Partition& partition_;
   const Policy& policy_;
   SchedulerOptions options_;
+  StagePart part_;
   CausalGraph graph_;
   std::map<std::int64_t, Subnet> subnets_;  ///< admitted and unfinished
-  std::vector<Stage> stages_;
-  std::vector<LayerUse> layers_;
+  std::vector<Stage> stages_;               ///< all of them; those of the part are used
+  std::vector<LayerUses> layers_;
   int running_ = 0;
   std::int64_t last_admitted_ = -1;
 };
