@@ -43,7 +43,7 @@ bool RankScheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices,
   const auto early = early_.extract(seq);
   return early.empty() ||
          std::all_of(early.mapped().begin(), early.mapped().end(),
-                     [this](const Delivery& delivery) { return DeliverAdmitted(delivery); });
+                     [this](const auto& sent) { return DeliverAdmitted(sent.first, sent.second); });
 }
 
 std::optional<Task> RankScheduler::Next(int stage) {
@@ -82,38 +82,45 @@ void RankScheduler::Route(std::vector<RankMessage>& messages) {
 }
 
 bool RankScheduler::Deliver(const Delivery& delivery, int from) {
-  if (!IsBetween(delivery, from)) return false;
   const std::int64_t seq = delivery.task.seq;
-  if (seq <= last_admitted_) return scheduler_.IsInFlight(seq) && DeliverAdmitted(delivery);
-  // Rank 0 admitted it, so this rank will, unless too many are under way already.
+  if (seq <= last_admitted_) return DeliverAdmitted(delivery, from);
+  // Rank 0 has admitted it, so this rank will; and no more than may be in flight.
   if (rank_ == 0 || (std::ssize(early_) >= options_.in_flight_max && !early_.contains(seq))) {
     return false;
   }
-  early_[seq].push_back(delivery);
+  early_[seq].emplace_back(delivery, from);
   return true;
 }
 
-bool RankScheduler::IsBetween(const Delivery& delivery, int from) const {
-  const auto is_stage = [&](int stage) { return 0 <= stage && stage < placement_.stages(); };
-  return from != rank_ && is_stage(delivery.from) && is_stage(delivery.to) &&
-         placement_.RankOf(delivery.from) == from && IsLocal(delivery.to);
+bool RankScheduler::DeliverAdmitted(const Delivery& delivery, int from) {
+  const int to = delivery.to;
+  if (to < 0 || to >= placement_.stages() || !IsLocal(to)) return false;
+  if (!scheduler_.IsInFlight(delivery.task.seq)) return false;
+  const bool is_version = delivery.kind == Delivery::Kind::kVersion;
+  return is_version ? DeliverVersion(delivery, from) : DeliverTask(delivery, from);
 }
 
-bool RankScheduler::DeliverAdmitted(const Delivery& delivery) {
-  const bool is_version = delivery.kind == Delivery::Kind::kVersion;
-  if (is_version ? !scheduler_.AwaitsVersion(delivery) : !IsNextTask(delivery)) return false;
+bool RankScheduler::DeliverTask(const Delivery& delivery, int from) {
+  const Task& task = delivery.task;
+  if (task.kind != TaskKind::kForward && task.kind != TaskKind::kBackward) return false;
+  const bool is_forward = task.kind == TaskKind::kForward;
+  const int sender = delivery.to + (is_forward ? -1 : 1);
+  if (sender < 0 || sender >= placement_.stages()) return false;
+  if (IsLocal(sender) || placement_.RankOf(sender) != from) return false;
+  Arrived& arrived = arrived_.at(task.seq);
+  std::int32_t& next = is_forward ? arrived.forwards : arrived.backwards;
+  if (task.microbatch != next || next >= options_.microbatches) return false;
+  ++next;
   scheduler_.Deliver(delivery);
   return true;
 }
 
-bool RankScheduler::IsNextTask(const Delivery& delivery) {
-  const bool is_forward = delivery.task.kind == TaskKind::kForward;
-  if (!is_forward && delivery.task.kind != TaskKind::kBackward) return false;
-  if (delivery.to != delivery.from + (is_forward ? 1 : -1)) return false;
-  Arrived& arrived = arrived_.at(delivery.task.seq);
-  std::int32_t& next = is_forward ? arrived.forwards : arrived.backwards;
-  if (delivery.task.microbatch != next || next >= options_.microbatches) return false;
-  ++next;
+bool RankScheduler::DeliverVersion(const Delivery& delivery, int from) {
+  const std::optional<Delivery> awaited =
+      scheduler_.AwaitedVersion(delivery.task, delivery.layer, delivery.to);
+  if (!awaited || awaited->version != delivery.version) return false;
+  if (placement_.RankOf(awaited->from) != from) return false;
+  scheduler_.Deliver(*awaited);
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "schedule/placement.h"
@@ -67,7 +68,8 @@ class RankScheduler {
   /// finished, on rank 0 everywhere, on another rank in its own stages.
   bool Finished(int stage, const Task& task, std::vector<RankMessage>& messages);
 
-  /// From rank `from`, another one. False: refused, see above.
+  /// From rank `from`, another one. `delivery.from`, the stage, and `delivery.is_base` are not
+  /// looked at: every rank knows them. False: refused, see above.
   [[nodiscard]] bool Deliver(const Delivery& delivery, int from);
   /// Rank 0: rank `from` has done its part. False: refused. Sets `is_finished`: whether the subnet
   /// is finished everywhere.
@@ -98,9 +100,9 @@ class RankScheduler {
   bool IsLocal(int stage) const { return placement_.RankOf(stage) == rank_; }
   /// Makes the deliveries within this rank, and appends the others.
   void Route(std::vector<RankMessage>& messages);
-  bool IsBetween(const Delivery& delivery, int from) const;
-  bool IsNextTask(const Delivery& delivery);
-  bool DeliverAdmitted(const Delivery& delivery);
+  bool DeliverAdmitted(const Delivery& delivery, int from);
+  bool DeliverTask(const Delivery& delivery, int from);
+  bool DeliverVersion(const Delivery& delivery, int from);
   bool MarkFinished(std::int64_t seq, int rank);
 
   const Placement placement_;
@@ -110,8 +112,8 @@ class RankScheduler {
   std::vector<Delivery> deliveries_;  ///< empty between two calls
   std::int64_t last_admitted_ = -1;
   std::map<std::int64_t, Arrived> arrived_;  ///< by subnet in flight here
-  /// By subnet not yet admitted here.
-  std::map<std::int64_t, std::vector<Delivery>> early_;
+  /// By subnet not yet admitted here; with the rank that sent it.
+  std::map<std::int64_t, std::vector<std::pair<Delivery, int>>> early_;
   /// Rank 0: by subnet, the ranks that have not finished it.
   std::map<std::int64_t, std::set<int>> unfinished_;
   std::int64_t versions_moved_ = 0;

@@ -96,10 +96,18 @@ bool Scheduler::MustWait(Waiting waiting, int layer, std::vector<Delivery>& deli
   }
   const auto version = std::find_if(uses.versions.begin(), uses.versions.end(), is_predecessor);
   if (version == uses.versions.end() || version->stage == waiting.stage) return false;
-  deliveries.push_back({Delivery::Kind::kVersion, version->stage, waiting.stage,
-                        Task{waiting.access, waiting.seq, 0}, layer, version->seq,
-                        waiting.is_base});
+  deliveries.push_back(DeliveryFor(waiting, layer));
   return true;
+}
+
+Delivery Scheduler::DeliveryFor(const Waiting& waiting, int layer) {
+  return {Delivery::Kind::kVersion,
+          waiting.from,
+          waiting.stage,
+          Task{waiting.access, waiting.seq, 0},
+          layer,
+          waiting.predecessor,
+          waiting.is_base};
 }
 
 StartView Scheduler::ViewOf(std::int64_t seq, int unfinished) const {
@@ -110,9 +118,9 @@ void Scheduler::Deliver(const Delivery& delivery) {
   const Task& task = delivery.task;
   if (delivery.kind == Delivery::Kind::kVersion) {
     if (!part_.Contains(delivery.from)) {
-      const std::size_t awaited =
-          std::erase_if(layers_[delivery.layer].waiting,
-                        [&](const Waiting& waiting) { return IsOf(waiting, delivery); });
+      const std::size_t awaited = std::erase_if(
+          layers_[delivery.layer].waiting,
+          [&](const Waiting& waiting) { return DeliveryFor(waiting, delivery.layer) == delivery; });
       VERBATIM_CHECK(awaited == 1, "layer {} for subnet {}", delivery.layer, task.seq);
     }
     VersionArrived(delivery.to, task);
@@ -128,18 +136,14 @@ void Scheduler::Deliver(const Delivery& delivery) {
   }
 }
 
-bool Scheduler::IsOf(const Waiting& waiting, const Delivery& delivery) {
-  return waiting.seq == delivery.task.seq && waiting.access == delivery.task.kind &&
-         waiting.predecessor == delivery.version && waiting.from == delivery.from &&
-         waiting.stage == delivery.to && waiting.is_base == delivery.is_base;
-}
-
-bool Scheduler::AwaitsVersion(const Delivery& delivery) const {
-  if (delivery.layer < 0 || delivery.layer >= std::ssize(layers_)) return false;
-  const std::vector<Waiting>& waiting = layers_[delivery.layer].waiting;
-  return !part_.Contains(delivery.from) &&
-         std::any_of(waiting.begin(), waiting.end(),
-                     [&](const Waiting& access) { return IsOf(access, delivery); });
+std::optional<Delivery> Scheduler::AwaitedVersion(const Task& access, int layer, int to) const {
+  if (layer < 0 || layer >= std::ssize(layers_)) return std::nullopt;
+  for (const Waiting& waiting : layers_[layer].waiting) {
+    const Delivery delivery = DeliveryFor(waiting, layer);
+    const bool is_foreign = !part_.Contains(delivery.from);
+    if (is_foreign && delivery.task == access && delivery.to == to) return delivery;
+  }
+  return std::nullopt;
 }
 
 ReadyView Scheduler::View(int index) const {
@@ -233,12 +237,10 @@ void Scheduler::Release(const LayerUser& version, const Layer& layer,
   DropOld(layer, last_admitted_ + 1, uses.versions);
   std::erase_if(uses.waiting, [&](const Waiting& waiting) {
     if (waiting.predecessor != version.seq) return false;
-    const Task access{waiting.access, waiting.seq, 0};
     if (waiting.stage == version.stage) {
-      VersionArrived(waiting.stage, access);
+      VersionArrived(waiting.stage, {waiting.access, waiting.seq, 0});
     } else if (!part_.Contains(waiting.stage) || subnets_.contains(waiting.seq)) {
-      deliveries.push_back({Delivery::Kind::kVersion, version.stage, waiting.stage, access,
-                            layer.id, version.seq, waiting.is_base});
+      deliveries.push_back(DeliveryFor(waiting, layer.id));
     }  // else it did not wait, and is finished already
     return true;
   });

@@ -95,8 +95,9 @@ class Scheduler {
   bool Finished(int stage, const Task& task, std::vector<Delivery>& deliveries);
   /// To one of these stages.
   void Deliver(const Delivery& delivery);
-  /// Whether a subnet in flight waits for this version from a stage that is not among these.
-  bool AwaitsVersion(const Delivery& delivery) const;
+  /// What an access in flight on stage `to` waits for from a stage that is not among these, if it
+  /// does.
+  std::optional<Delivery> AwaitedVersion(const Task& access, int layer, int to) const;
 
   std::int64_t in_flight() const { return static_cast<std::int64_t>(subnets_.size()); }
   /// Every subnet below it is finished.
@@ -156,7 +157,7 @@ class Scheduler {
   void BackwardFinished(int stage, const Task& task, std::vector<Delivery>& deliveries);
   void ReleaseLayers(std::int64_t seq, int stage, std::vector<Delivery>& deliveries);
   void Release(const LayerUser& version, const Layer& layer, std::vector<Delivery>& deliveries);
-  static bool IsOf(const Waiting& waiting, const Delivery& delivery);
+  static Delivery DeliveryFor(const Waiting& waiting, int layer);
   void VersionArrived(int stage, const Task& access);
   void Unblock(std::int64_t seq, int stage);
   bool FinishPart(std::int64_t seq);
