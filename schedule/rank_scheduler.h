@@ -44,8 +44,8 @@ struct RankMessage {
 /// before the admission of its subnet, when it comes from another rank than 0: it waits here.
 /// Memory is that of the subnets in flight, and one number per layer and use within its delay.
 ///
-/// What no rank of this run would send is refused: the call returns false and has done nothing, and
-/// the caller treats the sender as lost.
+/// What no rank of this run would send is refused: the call returns false, and the caller treats
+/// the sender as lost.
 class RankScheduler {
  public:
   RankScheduler(const SearchSpace& space, const Partition& partition, const Policy& policy,
