@@ -17,6 +17,11 @@ find_library(SODIUM_LIBRARY sodium REQUIRED)
 add_library(sodium UNKNOWN IMPORTED)
 set_target_properties(sodium PROPERTIES
   IMPORTED_LOCATION "${SODIUM_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${SODIUM_INCLUDE_DIR}")
+find_path(ZEROMQ_INCLUDE_DIR zmq.hpp REQUIRED)
+find_library(ZEROMQ_LIBRARY zmq REQUIRED)
+add_library(zeromq UNKNOWN IMPORTED)
+set_target_properties(zeromq PROPERTIES
+  IMPORTED_LOCATION "${ZEROMQ_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${ZEROMQ_INCLUDE_DIR}")
 find_file(D3_SCRIPT d3.min.js
   PATHS /usr/share/nodejs/d3/dist /usr/lib/nodejs/d3/dist
   DOC "D3 for HTML reports, one minified file")
