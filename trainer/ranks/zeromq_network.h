@@ -52,7 +52,6 @@ class ZeroMqListener {
 /// Listens on a free port of `address`, an IPv4 or IPv6 address of this machine, and nowhere else.
 /// kFailed where it cannot.
 Result<std::unique_ptr<ZeroMqListener>> ListenZeroMq(const ZeroMqOptions& options,
-                                                     const RunKey& key,
-                                                     const std::string& address);
+                                                     const RunKey& key, const std::string& address);
 
 }  // namespace verbatim
