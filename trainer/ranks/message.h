@@ -32,10 +32,11 @@ enum class MessageKind : std::uint8_t {
   kCapture = 6,   ///< to rank 0: a layer as the subnets below `task.seq` left it
   kStop = 7,      ///< to rank 0: somebody asked the sender's process to stop
   kEnd = 8,       ///< rank 0 to all: every subnet is finished; `text`: how the run ended (JSON)
-  kDone = 9,      ///< to rank 0: the sender has sent everything
+  kDone = 9,      ///< to rank 0: the sender has sent everything; its answer: the receiver may leave
   kAbort = 10,    ///< to all: the sender has failed; `text`: why
   kAlive = 11,    ///< the network's own: the sender is there
   kHello = 12,    ///< the network's own: the first message on a connection
+  kClock = 13,    ///< to rank 0: what its clock says; its answer, in `text`: nanoseconds, decimal
 };
 
 /// Fields that a kind does not name are zero, and are checked to be.
