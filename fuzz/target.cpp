@@ -10,7 +10,7 @@ constexpr Target kTargets[] = {
     {"text", RunText, nullptr},         {"record", RunRecord, RecordSeeds},
     {"packed", RunPacked, PackedSeeds}, {"safetensors", RunSafetensors, SafetensorsSeeds},
     {"head", RunHead, HeadSeeds},       {"proof", RunProof, ProofSeeds},
-    {"key", RunKey, nullptr},
+    {"key", RunKey, nullptr},           {"wire", RunWire, WireSeeds},
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ void RunSafetensors(std::string_view input);
 void RunHead(std::string_view input);
 void RunProof(std::string_view input);
 void RunKey(std::string_view input);
+void RunWire(std::string_view input);
 
 std::vector<std::string> CostsSeeds();
 std::vector<std::string> RecordSeeds();
@@ -43,5 +44,6 @@ std::vector<std::string> PackedSeeds();
 std::vector<std::string> SafetensorsSeeds();
 std::vector<std::string> HeadSeeds();
 std::vector<std::string> ProofSeeds();
+std::vector<std::string> WireSeeds();
 
 }  // namespace verbatim::fuzz
