@@ -19,6 +19,8 @@
 
 namespace verbatim {
 
+class Network;
+
 /// A run's layout and what watches it. But for `threads_per_stage`, which belongs to the numeric
 /// environment, and a `sequence` that is no causal cone, nothing here changes a bit of a causal
 /// run.
@@ -48,6 +50,18 @@ struct TrainingOptions {
   /// time.
   std::function<void(std::int64_t finished, float loss)> on_progress;
   StageProbe* probe = nullptr;  ///< null: nobody looks into the stages
+
+  /// Where the stages are in several processes: between the ranks, connected and not started. Every
+  /// rank trains under the same options, but for what is said here. Rank 0 alone has an observer,
+  /// checkpoints and progress; the others only need to know that it does. Policy "causal" only.
+  Network* network = nullptr;    ///< null: one process
+  bool is_observed = false;      ///< other ranks: that rank 0 has an observer
+  bool has_checkpoints = false;  ///< other ranks: that rank 0 takes them, every `checkpoints.every`
+  /// That rank 0's layers are not the initial ones: it sends them to all.
+  bool sends_layers = false;
+  /// A run on ranks in which nothing happens for that long, though subnets are in flight, has
+  /// failed.
+  std::int64_t stall_timeout_ms = 30 * 60 * 1000;
 };
 
 struct TrainingOutcome {
@@ -55,6 +69,8 @@ struct TrainingOutcome {
   std::string detail;               ///< why it stopped early
   std::int64_t subnets = 0;         ///< finished, those below `first` too
   std::int64_t versions_moved = 0;  ///< layers handed from one stage to another
+  /// Activations, gradients and layers that ranks sent each other while subnets were in flight.
+  std::int64_t bytes_moved = 0;
 };
 
 /// Whether the experiment can be trained under these options; kUsage where not.
