@@ -12,32 +12,10 @@
 
 #include "base/check.h"
 #include "recorder/digest.h"
+#include "trainer/tensor_dtype.h"
 
 namespace verbatim {
 namespace {
-
-DType ToDType(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return DType::kFloat32;
-    case at::kDouble:
-      return DType::kFloat64;
-    case at::kHalf:
-      return DType::kFloat16;
-    case at::kBFloat16:
-      return DType::kBFloat16;
-    case at::kLong:
-      return DType::kInt64;
-    case at::kInt:
-      return DType::kInt32;
-    case at::kByte:
-      return DType::kUInt8;
-    case at::kBool:
-      return DType::kBool;
-    default:
-      VERBATIM_CHECK(false, "no digest is defined for tensors of type {}", c10::toString(type));
-  }
-}
 
 #ifdef VERBATIM_CUDA_ENABLED
 Digest CudaTensorDigest(const at::Tensor& tensor) {
