@@ -87,6 +87,16 @@ void ApplySgd(const OptimizerSpec& optimizer, double learning_rate,
                   /*maximize=*/false, /*is_first_step=*/state.updates == 0);
 }
 
+/// Drops versions of a layer with a delay that no subnet reads any more. Subnets up to the newest
+/// version have read theirs: updates come in order, each after its own read.
+void DropUnread(const Layer& layer, LayerState& state) {
+  const auto is_second_visible = [&] {
+    const std::int64_t second = state.earlier.size() > 1 ? state.earlier[1].version : state.version;
+    return second < state.version + 1 - layer.delay;
+  };
+  while (!state.earlier.empty() && is_second_visible()) state.earlier.pop_front();
+}
+
 }  // namespace
 
 std::vector<const char*> OptimizerStateNames(const OptimizerSpec& optimizer) {
@@ -163,13 +173,24 @@ LayerState CopyForUpdate(const LayerState& state) {
 void PublishVersion(const Layer& layer, LayerState next, LayerState& state) {
   next.earlier = std::move(state.earlier);
   next.earlier.push_back({state.version, std::move(state.parameters)});
-  // Subnets up to `next.version` have read theirs: updates come in order, each after its own read.
-  const auto is_second_visible = [&] {
-    const std::int64_t second = next.earlier.size() > 1 ? next.earlier[1].version : next.version;
-    return second < next.version + 1 - layer.delay;
-  };
-  while (!next.earlier.empty() && is_second_visible()) next.earlier.pop_front();
+  DropUnread(layer, next);
   state = std::move(next);
+}
+
+void AddReadVersion(const Layer& layer, LayerRead read, LayerState& state) {
+  const auto later = std::ranges::find_if(
+      state.earlier, [&](const LayerRead& other) { return other.version >= read.version; });
+  const bool is_known = read.version == state.version ||
+                        (later != state.earlier.end() && later->version == read.version);
+  if (is_known) return;
+  if (read.version < state.version) {
+    state.earlier.insert(later, std::move(read));
+  } else {
+    state.earlier.push_back({state.version, std::move(state.parameters)});
+    state.version = read.version;
+    state.parameters = std::move(read.parameters);
+  }
+  DropUnread(layer, state);
 }
 
 void AddRunningStatistics(std::span<const std::vector<at::Tensor>> measured, LayerState& state) {

@@ -61,6 +61,12 @@ LayerState CopyForUpdate(const LayerState& state);
 /// subnet reads any more.
 void PublishVersion(const Layer& layer, LayerState next, LayerState& state);
 
+/// A layer with a delay: another rank has written `read`, to be read here. It may be newer than the
+/// state, whose buffers and optimizer state are then out of date: no update comes before the whole
+/// of what it updates. Versions that are there already, and those that no subnet reads any more,
+/// are dropped.
+void AddReadVersion(const Layer& layer, LayerRead read, LayerState& state);
+
 /// A layer with batch norm and a delay: adds what each micro-batch measured to the running
 /// statistics, in order (docs/spec.md, section 6). `measured` by micro-batch, then as
 /// `state.buffers`.
