@@ -144,6 +144,9 @@ RandomKey Stage::DropoutKey(const Task& task, const Layer& layer) const {
 at::Tensor Stage::MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::Tensor& logits) {
   const TrainingSpec& training = context_.spec.training;
   const RowRange rows = MicrobatchRows(training.batch, training.microbatches, task.microbatch);
+  if (!subnet.batch.labels.defined()) {  // the first stage, which draws it, is on another rank
+    subnet.batch = context_.dataset.TrainingBatch(subnet.samples, context_.device);
+  }
   const at::Tensor labels = subnet.batch.labels.narrow(0, rows.first, rows.size());
   const at::Tensor loss =
       at::cross_entropy_loss(logits.flatten(0, -2), labels.flatten(), /*weight=*/{},

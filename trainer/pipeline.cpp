@@ -1,0 +1,239 @@
+#include "trainer/pipeline.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <exception>
+#include <numeric>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/exception_text.h"
+
+namespace verbatim {
+
+Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
+                   const Partition& partition, const Policy& policy, const Placement& placement)
+    : experiment_(experiment),
+      options_(options),
+      placement_(placement),
+      rank_(options.network ? options.network->rank() : 0),
+      transport_(partition.stages()),
+      context_{experiment.spec,
+               experiment.space,
+               partition.stages(),
+               *experiment.dataset,
+               experiment.layers,
+               delayed_layers_,
+               transport_,
+               experiment.device,
+               options.record_level,
+               options.observer,
+               [this] { return Nanoseconds(); },
+               options.probe},
+      scheduler_(experiment.space, partition, policy,
+                 SchedulerOptions{static_cast<std::int32_t>(experiment.spec.training.microbatches),
+                                  options.in_flight},
+                 placement, rank_),
+      wake_(static_cast<std::size_t>(partition.stages())),
+      executed_(static_cast<std::size_t>(partition.stages())),
+      questions_(static_cast<std::size_t>(placement.ranks())),
+      done_(static_cast<std::size_t>(placement.ranks())),
+      versions_moved_(static_cast<std::size_t>(placement.ranks())),
+      bytes_moved_(static_cast<std::size_t>(placement.ranks())) {
+  if (options.network) link_.emplace(*options.network, context_);
+  if (!IsFirstRank() && options.is_observed) context_.observer = &rank_observer_;
+  if (!options.checkpoints.sink) return;
+  checkpoints_.emplace(experiment.space, experiment.spec.training.optimizer, experiment.layers,
+                       options.checkpoints, options.first);
+  context_.checkpoints = &*checkpoints_;
+}
+
+TrainingOutcome Pipeline::Run() {
+  if (link_) JoinRanks();
+  if (IsFirstRank()) {
+    const std::lock_guard lock(mutex_);
+    if (!over_) AdmitSubnets();
+  }
+  std::vector<std::thread> threads;
+  StartThreads(threads);
+  if (link_) WatchRun();
+  for (std::thread& thread : threads) thread.join();
+  if (link_) LeaveRanks();
+  if (checkpoints_) {
+    const Status closed = checkpoints_->Close(/*at_end=*/failure_.empty() && !bad_loss_);
+    if (!closed && failure_.empty()) failure_ = closed.error().message;
+  }
+  return Outcome();
+}
+
+void Pipeline::StartThreads(std::vector<std::thread>& threads) {
+  try {
+    for (int stage = placement_.Begin(rank_); stage < placement_.End(rank_); ++stage) {
+      threads.emplace_back([this, stage] { RunStage(stage); });
+    }
+    if (link_ && IsFirstRank()) threads.emplace_back([this] { ServeReports(); });
+  } catch (const std::system_error& error) {  // the machine has no thread left
+    const std::lock_guard lock(mutex_);
+    Abort(fmt::format("thread {} could not be started: {}", threads.size(), error.what()));
+  }
+}
+
+void Pipeline::RunStage(int index) {
+  try {
+    at::set_num_threads(static_cast<int>(options_.threads_per_stage));
+    Stage stage(context_, index);
+    ServeStage(index, stage);
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(mutex_);
+    Abort(fmt::format("stage {}: {}", index, ExceptionText(error)));
+  }
+}
+
+void Pipeline::ServeStage(int index, Stage& stage) {
+  Lock lock(mutex_);
+  while (true) {
+    wake_[index].wait(lock, [&] { return over_ || scheduler_.HasReady(index); });
+    if (over_) return;
+    const Task task = *scheduler_.Next(index);
+    executed_[index] = task;
+    SubnetRun& subnet = subnets_.at(task.seq);
+    lock.unlock();
+    if (options_.probe) options_.probe->BeforeTask(index, task);
+    stage.Execute(task, subnet);
+    lock.lock();
+    executed_[index].reset();
+    if (over_) return;
+    TaskFinished(index, task, lock);
+    WakeReadyStages();
+  }
+}
+
+void Pipeline::TaskFinished(int stage, const Task& task, Lock& lock) {
+  last_event_ = Clock::now();
+  const bool is_last = scheduler_.Finished(stage, task, messages_);
+  Send(messages_);
+  if (!is_last) return;
+  if (IsFirstRank()) {
+    FinishSubnet(task.seq, lock);
+  } else {
+    subnets_.erase(task.seq);
+  }
+}
+
+void Pipeline::FinishSubnet(std::int64_t seq, Lock& lock) {
+  const float loss = subnets_.at(seq).loss;
+  subnets_.erase(seq);
+  WakeReadyStages();
+  lock.unlock();
+  Status status = ReportFinished(seq, loss);
+  if (status && checkpoints_) status = checkpoints_->OnFinished(seq);
+  lock.lock();
+  if (!status) Abort(status.error().message);
+  if (options_.stop_on_nan && !std::isfinite(loss)) {
+    if (!bad_loss_ || seq < bad_loss_->first) bad_loss_ = {seq, loss};
+  }
+  if (!over_) AdmitSubnets();
+}
+
+Status Pipeline::ReportFinished(std::int64_t seq, float loss) {
+  const std::lock_guard one_at_a_time(reports_);
+  ++finished_;
+  const Status status = options_.observer ? options_.observer->OnSubnetFinished(seq) : Status{};
+  if (options_.on_progress) options_.on_progress(finished_, loss);
+  return status;
+}
+
+void Pipeline::AdmitSubnets() {
+  const bool stops = bad_loss_ || is_stop_requested_ || (options_.stop && options_.stop->load());
+  while (!stops && scheduler_.CanAdmit() && admitted_ < Planned()) {
+    Admit(options_.sequence ? (*options_.sequence)[admitted_] : admitted_);
+  }
+  if (!subnets_.empty()) return;
+  over_ = true;  // nothing left, and nothing to come
+  WakeReadyStages();
+}
+
+void Pipeline::Admit(std::int64_t seq) {
+  ++admitted_;
+  if (checkpoints_) checkpoints_->OnAdmitted(seq);
+  SubnetRun& subnet = subnets_[seq];
+  subnet.seq = seq;
+  subnet.choices = experiment_.sampler->Draw(seq);
+  subnet.samples = experiment_.dataset->SamplesOf(seq);
+  if (options_.probe) options_.probe->OnSamples(seq, subnet.samples);
+  subnet.learning_rate = LearningRate(experiment_.spec.training, seq);
+  if (context_.observer) {
+    context_.observer->OnSubnetStarted(seq, subnet.choices, subnet.samples);
+  }
+  const bool is_sound = scheduler_.Admit(seq, subnet.choices, messages_);
+  subnet.ranges = scheduler_.RangesOf(seq);
+  Send(messages_);
+  if (!is_sound) Abort(fmt::format("subnet {} came out of turn", seq));
+}
+
+void Pipeline::WakeReadyStages() {
+  for (int stage = placement_.Begin(rank_); stage < placement_.End(rank_); ++stage) {
+    if (over_ || scheduler_.HasReady(stage)) wake_[stage].notify_one();
+  }
+  if (!over_) return;
+  changed_.notify_all();
+  has_report_.notify_all();
+}
+
+void Pipeline::Abort(const std::string& why) {
+  if (!failure_.empty()) return;
+  if (!link_) return End(why);
+  const std::string text = fmt::format("{}: {}", link_->NameOf(rank_), why);
+  link_->SendToOthers(MessageKind::kAbort, text);
+  End(text);
+}
+
+void Pipeline::End(std::string failure) {
+  if (failure_.empty()) failure_ = std::move(failure);
+  over_ = true;
+  WakeReadyStages();
+}
+
+std::int64_t Pipeline::Planned() const {
+  return options_.sequence ? std::ssize(*options_.sequence) : experiment_.spec.training.subnets;
+}
+
+std::int64_t Pipeline::RawNanoseconds() const {
+  const std::chrono::nanoseconds passed = Clock::now() - start_;
+  return options_.begin_ns + passed.count();
+}
+
+std::int64_t Pipeline::Nanoseconds() const {
+  return std::max<std::int64_t>(0, RawNanoseconds() + clock_offset_.nanoseconds());
+}
+
+RunEnd Pipeline::OwnEnd() const {
+  const std::int64_t planned = Planned();
+  if (!failure_.empty()) return {RunStatus::kFailed, failure_, finished_};
+  if (bad_loss_) {
+    return {RunStatus::kFailed,
+            fmt::format("the loss of subnet {} is {}", bad_loss_->first,
+                        std::isnan(bad_loss_->second) ? "NaN" : "infinite"),
+            finished_};
+  }
+  if (finished_ < planned) {
+    return {RunStatus::kInterrupted,
+            fmt::format("stopped on request after {} of {} subnets", finished_.load(), planned),
+            finished_};
+  }
+  return {RunStatus::kComplete, "", finished_};
+}
+
+TrainingOutcome Pipeline::Outcome() const {
+  RunEnd end = failure_.empty() && end_ ? *end_ : OwnEnd();
+  const auto sum = [](const std::vector<std::int64_t>& counts) {
+    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  };
+  return {end.status, std::move(end.detail), end.subnets,
+          scheduler_.versions_moved() + sum(versions_moved_),
+          (link_ ? link_->bytes_moved() : 0) + sum(bytes_moved_)};
+}
+
+}  // namespace verbatim

@@ -1,0 +1,105 @@
+// A rank's end of the network: what the pipeline tells other ranks, and what they tell it, with the
+// tensors that travel along.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "schedule/rank_scheduler.h"
+#include "trainer/layer_message.h"
+#include "trainer/rank_report.h"
+#include "trainer/ranks/network.h"
+#include "trainer/stage.h"
+#include "trainer/subnet_run.h"
+
+namespace verbatim {
+
+/// A task's input from another rank.
+struct ArrivedTask {
+  Delivery delivery;
+  at::Tensor input;  ///< activation or gradient
+  /// Of a supernet whose head is tied to its stem: the embedding, with the first forward, or its
+  /// gradient, with the last backward. Ranks between the first and the last pass it on.
+  at::Tensor tied;
+};
+
+/// A layer's version from another rank, for a subnet.
+struct ArrivedVersion {
+  Delivery delivery;
+  ReceivedLayer layer;
+};
+
+/// How a run ended, as rank 0 tells the others.
+struct RunEnd {
+  RunStatus status = RunStatus::kComplete;
+  std::string detail;
+  std::int64_t subnets = 0;
+};
+
+/// Sends come with the pipeline's lock held, so that messages to one rank keep the order of the
+/// decisions that they tell of; Take… without.
+class RankLink {
+ public:
+  /// References outlive it. `context`'s members need only stand at the first call.
+  RankLink(Network& network, const RunContext& context) : network_(network), context_(context) {}
+
+  int rank() const { return network_.rank(); }
+  int ranks() const { return network_.ranks(); }
+  /// "rank 2 (host b, process 4711)".
+  std::string NameOf(int rank) const { return Describe(network_.NameOf(rank)); }
+
+  /// Sends a message of this kind, about this subnet, with this text.
+  void Send(int to, MessageKind kind, std::int64_t seq = 0, std::string text = {});
+  void SendToOthers(MessageKind kind, const std::string& text = {});
+  void SendTask(int to, const Delivery& delivery, const SubnetRun& subnet);
+  /// A version that the subnet updates leaves this rank for good.
+  void SendVersion(int to, const Delivery& delivery);
+  /// A whole state whose tensors do not change any more.
+  void SendLayer(int to, int layer, const LayerState& state);
+
+  /// kBadInput where the message is not what its kind says.
+  Result<ArrivedTask> TakeTask(const Message& message) const;
+  Result<ArrivedVersion> TakeVersion(const Message& message) const;
+  Result<ReceivedLayer> TakeWholeLayer(const Message& message) const;
+
+  /// Payload of tasks and versions that this rank has sent.
+  std::int64_t bytes_moved() const { return bytes_moved_; }
+
+ private:
+  bool IsTied() const { return context_.space.layers().back().op.tied; }
+  Result<const Layer*> LayerOf(const Message& message) const;
+  Result<ReceivedLayer> Take(const Message& message) const;
+  void SendCounted(int to, Message message);
+
+  Network& network_;
+  const RunContext& context_;
+  std::int64_t bytes_moved_ = 0;
+};
+
+std::string EncodeRunEnd(const RunEnd& end);
+Result<RunEnd> DecodeRunEnd(const std::string& text);
+
+/// By how much this rank's clock is behind rank 0's, from a few questions and answers: the answer
+/// that came soonest is the best. The last question asks nothing: it says that this rank has begun.
+class ClockOffset {
+ public:
+  static constexpr int kQuestions = 4;
+
+  void Ask(std::int64_t now_ns) { asked_ns_ = now_ns; }
+  /// What rank 0's clock said. Whether to ask again.
+  bool Answer(std::int64_t now_ns, std::int64_t answer_ns);
+  std::int64_t nanoseconds() const { return offset_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  std::int64_t asked_ns_ = 0;
+  std::int64_t best_ns_ = INT64_MAX;
+  int answers_ = 0;
+  std::atomic<std::int64_t> offset_ns_{0};
+};
+
+}  // namespace verbatim
