@@ -24,7 +24,8 @@ struct RankResult {
   std::int64_t accesses = 0;
   std::int64_t packets = 0;
   std::int64_t versions_moved = 0;
-  std::int64_t ended_at = 0;  ///< in ticks
+  std::int64_t versions_sent = 0;  ///< of those, to other ranks
+  std::int64_t ended_at = 0;       ///< in ticks
 
   bool IsSound() const { return differences.empty() && !is_stuck; }
 };
@@ -45,6 +46,8 @@ class RankSimulation {
                events_,
                [this](int from, int to, Packet packet) {
                  ++result_.packets;
+                 result_.versions_sent += packet.kind == Packet::Kind::kDelivery &&
+                                          packet.delivery.kind == Delivery::Kind::kVersion;
                  network_.Send(from, to, std::move(packet));
                },
                [this](const std::string& what) {
