@@ -226,7 +226,7 @@ class MovingLayerTest : public ::testing::Test {
   }
 
   const SearchSpace space_ = MakeTestSpace(/*blocks=*/2, /*candidates=*/1, /*trained_ends=*/false);
-  const MovingPartition partition_;
+  const MovingPartition partition_{};
   const std::unique_ptr<Policy> policy_ = *MakePolicy("causal");
   const std::vector<std::uint16_t> here_ = {0, 1};   ///< on rank 0
   const std::vector<std::uint16_t> there_ = {0, 0};  ///< on rank 1
