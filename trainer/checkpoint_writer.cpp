@@ -25,12 +25,13 @@ CheckpointWriter::~CheckpointWriter() {
   Stop();
 }
 
-void CheckpointWriter::Add(std::shared_ptr<CapturedLayer> layer) {
+void CheckpointWriter::Add(std::shared_ptr<CapturedLayer> layer, bool waits) {
   std::unique_lock lock(mutex_);
   if (error_) return;
   bytes_ += layer->bytes;
   jobs_.push_back({std::move(layer), {}});
   has_work_.notify_one();
+  if (!waits) return;
   has_room_.wait(lock, [this] { return error_ || bytes_ <= bytes_max_; });
 }
 
@@ -102,10 +103,7 @@ Status CheckpointWriter::WriteLayer(CapturedLayer& layer) {
   if (layer.file) return {};
   const StoredTensors stored = DescribeLayerState(*layer.layer, optimizer_, layer.state);
   ASSIGN_OR_RETURN(layer.file, sink_.WriteLayer(EncodeSafetensors(stored)));
-  layer.state.parameters.clear();
-  layer.state.buffers.clear();
-  layer.state.optimizer_state.clear();
-  layer.state.earlier.clear();
+  DropTensors(layer.state);
   return {};
 }
 

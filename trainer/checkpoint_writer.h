@@ -40,8 +40,9 @@ class CheckpointWriter {
   /// Drops what is not written yet, unless Close was called.
   ~CheckpointWriter();
 
-  /// Takes a layer to be written; returns when there is room for another.
-  void Add(std::shared_ptr<CapturedLayer> layer);
+  /// Takes a layer to be written; returns when there is room for another, or, where it does not
+  /// wait for that, at once.
+  void Add(std::shared_ptr<CapturedLayer> layer, bool waits = true);
   /// Takes a checkpoint whose layers are all captured. Never waits.
   void Finish(CapturedCheckpoint checkpoint);
   /// The first error so far.

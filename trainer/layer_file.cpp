@@ -166,6 +166,26 @@ LayerState CopyToHost(const Layer& layer, const LayerState& state) {
   return copy;
 }
 
+LayerState ShareOnHost(const LayerState& state) {
+  LayerState shared;
+  shared.parameters = OnHost(state.parameters);
+  shared.buffers = OnHost(state.buffers);
+  shared.optimizer_state = OnHost(state.optimizer_state);
+  shared.updates = state.updates;
+  shared.version = state.version;
+  for (const LayerRead& read : state.earlier) {
+    shared.earlier.push_back({read.version, OnHost(read.parameters)});
+  }
+  return shared;
+}
+
+void DropTensors(LayerState& state) {
+  state.parameters.clear();
+  state.buffers.clear();
+  state.optimizer_state.clear();
+  state.earlier.clear();
+}
+
 std::size_t BytesOf(const LayerState& state) {
   std::size_t bytes =
       BytesOf(state.parameters) + BytesOf(state.buffers) + BytesOf(state.optimizer_state);

@@ -16,6 +16,12 @@ namespace verbatim {
 /// the tensors of a version, so they are shared where they are on the CPU already.
 LayerState CopyToHost(const Layer& layer, const LayerState& state);
 
+/// The same of a state that nobody changes any more: its tensors, where they are on the CPU.
+LayerState ShareOnHost(const LayerState& state);
+
+/// Leaves a state with its numbers alone.
+void DropTensors(LayerState& state);
+
 /// Bytes of all tensors of a state.
 std::size_t BytesOf(const LayerState& state);
 
