@@ -44,9 +44,11 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
       bytes_moved_(static_cast<std::size_t>(placement.ranks())) {
   if (options.network) link_.emplace(*options.network, context_);
   if (!IsFirstRank() && options.is_observed) context_.observer = &rank_observer_;
-  if (!options.checkpoints.sink) return;
+  const bool has_checkpoints =
+      IsFirstRank() ? options.checkpoints.sink != nullptr : options.has_checkpoints;
+  if (!has_checkpoints) return;
   checkpoints_.emplace(experiment.space, experiment.spec.training.optimizer, experiment.layers,
-                       options.checkpoints, options.first);
+                       options.checkpoints, options.first, link_ ? OwnRole() : CaptureRole{});
   context_.checkpoints = &*checkpoints_;
 }
 
@@ -115,11 +117,7 @@ void Pipeline::TaskFinished(int stage, const Task& task, Lock& lock) {
   const bool is_last = scheduler_.Finished(stage, task, messages_);
   Send(messages_);
   if (!is_last) return;
-  if (IsFirstRank()) {
-    FinishSubnet(task.seq, lock);
-  } else {
-    subnets_.erase(task.seq);
-  }
+  IsFirstRank() ? FinishSubnet(task.seq, lock) : FinishPart(task.seq, lock);
 }
 
 void Pipeline::FinishSubnet(std::int64_t seq, Lock& lock) {
@@ -183,16 +181,15 @@ void Pipeline::WakeReadyStages() {
 }
 
 void Pipeline::Abort(const std::string& why) {
-  if (!failure_.empty()) return;
-  if (!link_) return End(why);
-  const std::string text = fmt::format("{}: {}", link_->NameOf(rank_), why);
-  link_->SendToOthers(MessageKind::kAbort, text);
-  End(text);
+  Fail(link_ ? fmt::format("{}: {}", link_->NameOf(rank_), why) : why);
 }
 
-void Pipeline::End(std::string failure) {
-  if (failure_.empty()) failure_ = std::move(failure);
+void Pipeline::Fail(const std::string& failure) {
+  if (!failure_.empty()) return;
+  failure_ = failure;
   over_ = true;
+  // Also what another rank has told: so a rank hears why before it sees this one leave.
+  if (link_) link_->SendToOthers(MessageKind::kAbort, failure);
   WakeReadyStages();
 }
 
@@ -211,7 +208,15 @@ std::int64_t Pipeline::Nanoseconds() const {
 
 RunEnd Pipeline::OwnEnd() const {
   const std::int64_t planned = Planned();
-  if (!failure_.empty()) return {RunStatus::kFailed, failure_, finished_};
+  if (!failure_.empty()) {
+    // Which of several ranks failed is not all that the record is to say.
+    const bool tells_count = link_ && IsFirstRank();
+    return {RunStatus::kFailed,
+            tells_count ? fmt::format("{}; {} of {} subnets had finished", failure_,
+                                      finished_.load(), planned)
+                        : failure_,
+            finished_};
+  }
   if (bad_loss_) {
     return {RunStatus::kFailed,
             fmt::format("the loss of subnet {} is {}", bad_loss_->first,

@@ -63,9 +63,10 @@ class Pipeline {
   void FinishSubnet(std::int64_t seq, Lock& lock);
   Status ReportFinished(std::int64_t seq, float loss);
   void WakeReadyStages();
-  /// The run has failed here, and on all ranks.
+  /// The run has failed, here.
   void Abort(const std::string& why);
-  void End(std::string failure);
+  /// The run has failed, somewhere: ends it on all ranks, if nothing has before.
+  void Fail(const std::string& failure);
   std::int64_t Planned() const;
   /// This process's clock since the run's start, and rank 0's.
   std::int64_t RawNanoseconds() const;
@@ -89,7 +90,11 @@ class Pipeline {
   /// Reports subnets whose last part other ranks have done, until the run is over.
   void ServeReports();
   void Send(std::vector<RankMessage>& messages);
+  void SendVersion(const RankMessage& message);
+  /// Other ranks: the subnet is finished on this one's stages.
+  void FinishPart(std::int64_t seq, Lock& lock);
   void SendReport(std::int64_t seq);
+  CaptureRole OwnRole();
   void OnMessage(int from, Message message);
   /// Errors: no rank of this run would send that.
   Status Handle(int from, const Message& message);
@@ -99,6 +104,7 @@ class Pipeline {
   Status OnVersion(int from, const Message& message);
   Status OnPartFinished(int from, const Message& message);
   Status OnLayer(int from, const Message& message);
+  Status OnCapture(int from, const Message& message);
   void AskForTime();
   Status OnQuestion(int from);
   Status OnAnswer(const Message& message);

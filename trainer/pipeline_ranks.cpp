@@ -129,14 +129,19 @@ std::string Pipeline::Awaited() const {
 }
 
 void Pipeline::ServeReports() {
-  Lock lock(mutex_);
-  while (true) {
-    has_report_.wait(lock, [this] { return over_ || !to_report_.empty(); });
-    if (to_report_.empty()) return;
-    const std::int64_t seq = to_report_.front();
-    to_report_.pop_front();
-    FinishSubnet(seq, lock);
-    WakeReadyStages();
+  try {
+    Lock lock(mutex_);
+    while (true) {
+      has_report_.wait(lock, [this] { return over_ || !to_report_.empty(); });
+      if (to_report_.empty()) return;
+      const std::int64_t seq = to_report_.front();
+      to_report_.pop_front();
+      FinishSubnet(seq, lock);
+      WakeReadyStages();
+    }
+  } catch (const std::exception& error) {  // no memory left
+    const std::lock_guard lock(mutex_);
+    Abort(ExceptionText(error));
   }
 }
 
@@ -148,17 +153,42 @@ void Pipeline::Send(std::vector<RankMessage>& messages) {
         break;
       case RankMessage::Kind::kDelivery:
         if (message.delivery.kind == Delivery::Kind::kVersion) {
-          link_->SendVersion(message.to, message.delivery);
+          SendVersion(message);
         } else {
           link_->SendTask(message.to, message.delivery, subnets_.at(message.delivery.task.seq));
         }
         break;
-      case RankMessage::Kind::kFinished:
-        SendReport(message.seq);
+      case RankMessage::Kind::kFinished:  // see FinishPart
         break;
     }
   }
   messages.clear();
+}
+
+void Pipeline::SendVersion(const RankMessage& message) {
+  const Delivery& delivery = message.delivery;
+  if (checkpoints_ && delivery.is_base) {
+    checkpoints_->BeforeLeaving(delivery.task.seq, experiment_.space.layer(delivery.layer));
+  }
+  link_->SendVersion(message.to, delivery);
+}
+
+CaptureRole Pipeline::OwnRole() {
+  return {rank_, [this](int layer) { return scheduler_.HolderOf(layer); },
+          [this](std::int64_t cut, const CapturedLayer& layer) { link_->SendCapture(cut, layer); },
+          &delayed_layers_};
+}
+
+void Pipeline::FinishPart(std::int64_t seq, Lock& lock) {
+  if (checkpoints_) {
+    WakeReadyStages();
+    lock.unlock();
+    const Status captured = checkpoints_->OnFinished(seq);
+    lock.lock();
+    if (!captured) Abort(captured.error().message);
+  }
+  SendReport(seq);
+  subnets_.erase(seq);
 }
 
 void Pipeline::SendReport(std::int64_t seq) {
@@ -196,7 +226,7 @@ Status Pipeline::Handle(int from, const Message& message) {
       return OnLayer(from, message);
     case MessageKind::kAbort: {
       const std::lock_guard lock(mutex_);
-      End(message.text);
+      Fail(message.text);
       return {};
     }
     default:
@@ -210,6 +240,8 @@ Status Pipeline::HandleAsFirst(int from, const Message& message) {
       return OnPartFinished(from, message);
     case MessageKind::kClock:
       return OnQuestion(from);
+    case MessageKind::kCapture:
+      return OnCapture(from, message);
     case MessageKind::kStop: {
       const std::lock_guard lock(mutex_);
       is_stop_requested_ = true;
@@ -277,6 +309,7 @@ Status Pipeline::OnVersion(int from, const Message& message) {
   if (over_) return {};
   if (!scheduler_.Deliver(arrived.delivery, from)) return BadInput("a version out of turn");
   const Layer& layer = experiment_.space.layer(arrived.delivery.layer);
+  if (checkpoints_) checkpoints_->BeforeLeaving(arrived.delivery.version, layer);
   const std::lock_guard delayed(delayed_layers_);
   Place(layer, std::move(arrived.layer), experiment_.layers[layer.id]);
   WakeReadyStages();
@@ -317,6 +350,13 @@ Status Pipeline::OnLayer(int from, const Message& message) {
   return {};
 }
 
+Status Pipeline::OnCapture(int from, const Message& message) {
+  ASSIGN_OR_RETURN(LayerState state, link_->TakeCapture(message));
+  if (!checkpoints_) return BadInput("a layer for a checkpoint");
+  const Layer& layer = experiment_.space.layer(message.layer);
+  return checkpoints_->Receive(from, message.task.seq, layer, std::move(state));
+}
+
 void Pipeline::AskForTime() {
   clock_offset_.Ask(RawNanoseconds());
   link_->Send(0, MessageKind::kClock);
@@ -342,12 +382,9 @@ Status Pipeline::OnAnswer(const Message& message) {
 
 void Pipeline::OnLost(const PeerName& peer, const std::string& why) {
   const std::lock_guard lock(mutex_);
-  // When all is done, the others leave as they please: whether one owes anything rank 0 knows.
-  if (!failure_.empty() || may_leave_ || (end_ && peer.rank != 0)) return;
-  std::string text = fmt::format("{} {}", Describe(peer), why);
-  if (IsFirstRank()) text += fmt::format("; subnets finished: {}", finished_.load());
-  link_->SendToOthers(MessageKind::kAbort, text);
-  End(text);
+  // At the end only rank 0 knows whether one of the others owes anything.
+  if (may_leave_ || done_[peer.rank] || (end_ && peer.rank != 0)) return;
+  Fail(fmt::format("{} {}", Describe(peer), why));
 }
 
 }  // namespace verbatim

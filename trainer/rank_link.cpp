@@ -82,6 +82,19 @@ void RankLink::SendLayer(int to, int layer, const LayerState& state) {
   network_.Send(to, std::move(message));
 }
 
+void RankLink::SendCapture(std::int64_t cut, const CapturedLayer& captured) {
+  Message message;
+  message.kind = MessageKind::kCapture;
+  message.task.seq = cut;
+  message.layer = captured.layer->id;
+  if (captured.state.parameters.empty()) {
+    message.version = captured.state.version;
+  } else {
+    PutState(captured.state, message);
+  }
+  network_.Send(0, std::move(message));
+}
+
 Result<ArrivedTask> RankLink::TakeTask(const Message& message) const {
   const bool is_forward = message.task.kind == TaskKind::kForward;
   if (message.stage < 0 || message.stage >= context_.stages ||
@@ -111,7 +124,7 @@ Result<ArrivedVersion> RankLink::TakeVersion(const Message& message) const {
   arrived.delivery.task = message.task;
   arrived.delivery.layer = message.layer;
   arrived.delivery.version = message.version;
-  ASSIGN_OR_RETURN(arrived.layer, Take(message));
+  ASSIGN_OR_RETURN(arrived.layer, Take(message, context_.device));
   const Layer& layer = context_.space.layer(message.layer);
   if (!arrived.layer.is_whole && (layer.delay == 0 || message.task.kind != TaskKind::kForward)) {
     return BadInput(fmt::format("only parameters of layer {}", layer.name));
@@ -121,9 +134,21 @@ Result<ArrivedVersion> RankLink::TakeVersion(const Message& message) const {
 }
 
 Result<ReceivedLayer> RankLink::TakeWholeLayer(const Message& message) const {
-  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message));
+  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, context_.device));
   if (!received.is_whole) return BadInput("only parameters of a layer");
   return received;
+}
+
+Result<LayerState> RankLink::TakeCapture(const Message& message) const {
+  if (message.tensors.empty()) {
+    RETURN_IF_ERROR(LayerOf(message));
+    LayerState state;
+    state.version = message.version;
+    return state;
+  }
+  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, at::kCPU));
+  if (!received.is_whole) return BadInput("only parameters of a layer");
+  return std::move(received.state);
 }
 
 Result<const Layer*> RankLink::LayerOf(const Message& message) const {
@@ -134,9 +159,9 @@ Result<const Layer*> RankLink::LayerOf(const Message& message) const {
   return &context_.space.layer(message.layer);
 }
 
-Result<ReceivedLayer> RankLink::Take(const Message& message) const {
+Result<ReceivedLayer> RankLink::Take(const Message& message, at::Device device) const {
   ASSIGN_OR_RETURN(const Layer* layer, LayerOf(message));
-  return TakeLayer(message, *layer, context_.spec.training.optimizer, context_.device);
+  return TakeLayer(message, *layer, context_.spec.training.optimizer, device);
 }
 
 std::string EncodeRunEnd(const RunEnd& end) {

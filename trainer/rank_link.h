@@ -62,10 +62,16 @@ class RankLink {
   /// A whole state whose tensors do not change any more.
   void SendLayer(int to, int layer, const LayerState& state);
 
+  /// A layer of the checkpoint at `cut`; without tensors where they have been sent before. Needs no
+  /// lock.
+  void SendCapture(std::int64_t cut, const CapturedLayer& captured);
+
   /// kBadInput where the message is not what its kind says.
   Result<ArrivedTask> TakeTask(const Message& message) const;
   Result<ArrivedVersion> TakeVersion(const Message& message) const;
   Result<ReceivedLayer> TakeWholeLayer(const Message& message) const;
+  /// On the CPU; has no tensors where the message has none.
+  Result<LayerState> TakeCapture(const Message& message) const;
 
   /// Payload of tasks and versions that this rank has sent.
   std::int64_t bytes_moved() const { return bytes_moved_; }
@@ -73,7 +79,7 @@ class RankLink {
  private:
   bool IsTied() const { return context_.space.layers().back().op.tied; }
   Result<const Layer*> LayerOf(const Message& message) const;
-  Result<ReceivedLayer> Take(const Message& message) const;
+  Result<ReceivedLayer> Take(const Message& message, at::Device device) const;
   void SendCounted(int to, Message message);
 
   Network& network_;

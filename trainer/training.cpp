@@ -49,7 +49,8 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
 }
 
 Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options) {
-  VERBATIM_CHECK(!options.sequence || (options.first == 0 && !options.checkpoints.sink));
+  VERBATIM_CHECK(!options.sequence ||
+                 (options.first == 0 && !options.checkpoints.sink && !options.has_checkpoints));
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(auto policy, MakePolicy(options.policy));
   const CostTable costs =
