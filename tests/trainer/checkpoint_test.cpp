@@ -11,7 +11,7 @@
 #include "base/durable_file.h"
 #include "store/checkpoint_files.h"
 #include "store/layer_metadata.h"
-#include "store/merkle.h"
+#include "tests/trainer/memory_sink.h"
 #include "tests/trainer/random_delays.h"
 #include "tests/trainer/small_run.h"
 #include "trainer/checkpoint_loader.h"
@@ -19,27 +19,6 @@
 
 namespace verbatim {
 namespace {
-
-/// Keeps checkpoints in memory.
-class MemorySink : public CheckpointSink {
- public:
-  Result<Hash256> WriteLayer(const EncodedTensors& tensors) override {
-    std::string bytes;
-    for (const std::string_view piece : tensors.Pieces()) bytes += piece;
-    const Hash256 file = Blake2b(bytes);
-    ++written;
-    files[file] = std::move(bytes);
-    return file;
-  }
-  Status WriteCheckpoint(CheckpointRow checkpoint) override {
-    rows.push_back(std::move(checkpoint));
-    return {};
-  }
-
-  std::map<Hash256, std::string> files;
-  std::vector<CheckpointRow> rows;
-  int written = 0;
-};
 
 /// The layers' files after the subnets below `cut`, of the sequential reference.
 std::vector<std::string> SequentialFiles(const Spec& spec, std::int64_t cut) {

@@ -72,7 +72,9 @@ void MemoryNetworks::Push(int from, int to, Message message) {
     const std::lock_guard lock(mutex_);
     if (gone_[from]) return;
   }
-  if (filter_ && !filter_(from, to, message)) return Lose(from);
+  const Fate fate = filter_ ? filter_(from, to, message) : Fate::kArrives;
+  if (fate == Fate::kSenderLost) Lose(from);
+  if (fate != Fate::kArrives) return;
   Inbox& inbox = *inboxes_[to];
   const std::lock_guard lock(inbox.mutex);
   inbox.messages[from].push_back(std::move(message));

@@ -19,9 +19,10 @@
 
 namespace verbatim {
 
-/// Looks at every message when it is sent; false: the sender is lost in that moment, as a process
-/// is that gets killed, and the message with it.
-using SendFilter = std::function<bool(int from, int to, const Message& message)>;
+/// What becomes of a message when it is sent. kSenderLost: with it the sender is lost, as a process
+/// is that gets killed.
+enum class Fate { kArrives, kSwallowed, kSenderLost };
+using SendFilter = std::function<Fate(int from, int to, const Message& message)>;
 
 /// What connects the ranks of one run. Thread-safe; outlives the networks.
 class MemoryNetworks {

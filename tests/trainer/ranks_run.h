@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,18 @@
 
 namespace verbatim {
 
+/// The stem (with batch norm) and the head delayed by one number, blocks between by another.
+inline Spec DelayedRanksSpec(std::int64_t ends, std::int64_t middle) {
+  Spec spec = SmallSpec();
+  spec.training.subnets = 24;
+  spec.training.microbatches = 2;
+  spec.supernet.stem.delay = ends;
+  spec.supernet.head.delay = ends;
+  spec.supernet.blocks[0].delay = middle;
+  spec.supernet.blocks[2].delay = middle;
+  return spec;
+}
+
 /// What every rank of a run left.
 struct RanksRun {
   std::vector<TrainingOutcome> outcomes;
@@ -36,6 +49,7 @@ struct RanksSetting {
   bool is_observed = true;
   /// May change a rank's options and layers before it trains.
   std::function<void(int rank, TrainingOptions& options, Experiment& experiment)> prepare;
+  std::function<void(int rank)> on_end;  ///< when a rank has ended
 };
 
 inline std::vector<std::string> LayerFiles(const Experiment& experiment) {
@@ -80,12 +94,22 @@ inline RanksRun TrainOnRanks(const Spec& spec, int ranks, const TrainingOptions&
       } else {
         run.outcomes[rank] = TrainOneRank(experiment, own);
       }
+      if (setting.on_end) setting.on_end(rank);
     });
   }
   for (std::thread& thread : threads) thread.join();
   const bool is_whole = run.outcomes[0].status != RunStatus::kFailed;
   if (is_whole) run.layers = LayerFiles(experiments[0]);
   return run;
+}
+
+/// Trains this experiment alone until `subnets` have finished.
+inline void TrainUntil(std::int64_t subnets, Experiment& experiment) {
+  std::atomic<bool> stop{false};
+  TrainingOptions options = SequentialOptions();
+  options.stop = &stop;
+  options.on_progress = [&](std::int64_t finished, float) { stop = finished == subnets; };
+  EXPECT_EQ(TrainOneRank(experiment, options).subnets, subnets);
 }
 
 /// The content of every subnet.

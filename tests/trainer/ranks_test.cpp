@@ -49,17 +49,6 @@ void ExpectEqualOnAllLayouts(const std::string& name, const Spec& spec,
   }
 }
 
-Spec DelayedSpec(std::int64_t ends, std::int64_t middle) {
-  Spec spec = SmallSpec();
-  spec.training.subnets = 24;
-  spec.training.microbatches = 2;
-  spec.supernet.stem.delay = ends;
-  spec.supernet.head.delay = ends;
-  spec.supernet.blocks[0].delay = middle;
-  spec.supernet.blocks[2].delay = middle;
-  return spec;
-}
-
 TEST(RanksTest, AStreamOfImages) {
   Spec spec = SmallSpec();
   ExpectEqualOnAllLayouts("one batch", spec);
@@ -79,7 +68,7 @@ TEST(RanksTest, AdamAndAFullRecord) {
 TEST(RanksTest, Delays) {
   for (const auto& [ends, middle] : {std::pair{1, 0}, {4, 2}, {0, 3}, {100, 1}}) {
     ExpectEqualOnAllLayouts("delays " + std::to_string(ends) + ", " + std::to_string(middle),
-                            DelayedSpec(ends, middle));
+                            DelayedRanksSpec(ends, middle));
   }
 }
 
@@ -99,6 +88,72 @@ TEST(RanksTest, ATextWhoseHeadIsTiedToItsStem) {
   spec = SmallTextSpec();
   spec.supernet.stem.trainable = false;
   ExpectEqualOnAllLayouts("frozen embedding", spec);
+}
+
+TEST(RanksTest, LayersThatRankZeroHasLoadedReachAllRanks) {
+  for (const Spec& spec : {SmallSpec(), DelayedRanksSpec(4, 2)}) {
+    const RanksRun expected = TrainAlone(spec, SequentialOptions());
+    const std::vector<std::string> contents = ContentsOf(expected.rows);
+    for (const Layout& layout : kLayouts) {
+      TrainingOptions options = OptionsOf(layout);
+      options.first = 9;
+      options.sends_layers = true;
+      RanksSetting setting;
+      setting.prepare = [&](int rank, TrainingOptions& own, Experiment& experiment) {
+        if (rank > 0) return;
+        TrainUntil(own.first, experiment);
+        own.sends_layers = true;
+      };
+      const RanksRun run = TrainOnRanks(spec, layout.ranks, options, setting);
+      EXPECT_EQ(run.outcomes[0].subnets, spec.training.subnets);
+      EXPECT_EQ(ContentsOf(run.rows), std::vector(contents.begin() + 9, contents.end()));
+      EXPECT_EQ(run.layers, expected.layers);
+    }
+  }
+}
+
+TEST(RanksTest, ASequenceWithGaps) {
+  for (const Spec& spec : {SmallSpec(), DelayedRanksSpec(4, 2)}) {
+    TrainingOptions alone;
+    alone.sequence = {0, 2, 3, 5, 7, 8, 11, 15};
+    const RanksRun expected = TrainAlone(spec, alone);
+    for (const Layout& layout : kLayouts) {
+      TrainingOptions options = OptionsOf(layout);
+      options.sequence = alone.sequence;
+      const RanksRun run = TrainOnRanks(spec, layout.ranks, options);
+      EXPECT_EQ(run.outcomes[0].subnets, 8);
+      EXPECT_EQ(ContentsOf(run.rows), ContentsOf(expected.rows));
+      EXPECT_EQ(run.layers, expected.layers);
+    }
+  }
+}
+
+TEST(RanksTest, NothingIsDigestedWhereNobodyObserves) {
+  const Spec spec = DelayedRanksSpec(4, 2);
+  const RanksRun expected = TrainAlone(spec, SequentialOptions());
+  float last = 0;
+  RanksSetting setting;
+  setting.is_observed = false;
+  setting.prepare = [&](int rank, TrainingOptions& own, Experiment&) {
+    if (rank == 0) own.on_progress = [&](std::int64_t, float loss) { last = loss; };
+  };
+  const RanksRun run = TrainOnRanks(spec, 3, OptionsOf({3, 5}), setting);
+  EXPECT_EQ(run.outcomes[0].status, RunStatus::kComplete) << run.outcomes[0].detail;
+  EXPECT_EQ(run.layers, expected.layers);
+  EXPECT_NE(last, 0);
+}
+
+TEST(RanksTest, LayersMoveBetweenRanksAndAreCounted) {
+  const RanksRun run = TrainOnRanks(SmallSpec(), 3, OptionsOf({3, 3}));
+  EXPECT_GT(run.outcomes[0].versions_moved, 0);
+  // At least every subnet's activation and gradient, at two boundaries between ranks.
+  EXPECT_GT(run.outcomes[0].bytes_moved, 16 * 2 * 2 * 12 * 64 * 4);
+  std::set<std::int32_t> stages;
+  for (const ActivityRow& row : run.rows.back().activities) {
+    stages.insert(row.stage);
+    EXPECT_LE(row.begin_ns, row.end_ns);
+  }
+  EXPECT_EQ(stages, (std::set<std::int32_t>{0, 1, 2}));
 }
 
 }  // namespace
