@@ -29,7 +29,7 @@ std::string AddressOf(int file) {
   if (getpeername(file, general, &size) != 0 ||
       getnameinfo(general, size, host.data(), host.size(), port.data(), port.size(),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "an address that is gone";
+    return "somebody who left at once";
   }
   return fmt::format("{}:{}", host.data(), port.data());
 }
