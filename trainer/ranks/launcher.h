@@ -11,6 +11,9 @@
 
 namespace verbatim {
 
+/// Most processes of one run.
+inline constexpr int kMaxRanks = 1024;
+
 /// A process's place in a run of several.
 struct RankSetting {
   int rank = 0;
@@ -29,9 +32,9 @@ using ReadVariable = std::function<const char*(const char*)>;
 /// Nothing where no launcher started this process, or it started one alone. kUsage where variables
 /// contradict each other or are no numbers, or the rendezvous is not named (MASTER_ADDR and
 /// MASTER_PORT, which srun and mpirun leave to the user): the message names the variable and what
-/// to set. Recognised, first come: torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
-/// MASTER_PORT, TORCHELASTIC_*), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_…), Open MPI
-/// (OMPI_COMM_WORLD_*), Hydra and PMI (PMI_RANK, PMI_SIZE).
+/// to set. Recognised, first come: torchrun (RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, TORCHELASTIC_*),
+/// Open MPI (OMPI_COMM_WORLD_*), Hydra and PMI (PMI_RANK, PMI_SIZE), Slurm (SLURM_PROCID,
+/// SLURM_STEP_NUM_TASKS). Slurm's come last: an mpirun within a job sees those of its own daemon.
 Result<std::optional<RankSetting>> ReadRankSetting(const ReadVariable& variable);
 
 }  // namespace verbatim
