@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "store/record.h"
 #include "trainer/ranks/launcher.h"
 #include "trainer/ranks/network.h"
+#include "trainer/ranks/zeromq_network.h"
 
 namespace verbatim {
 
@@ -23,7 +26,8 @@ class RendezvousStore {
  public:
   virtual ~RendezvousStore() = default;
   virtual Status Set(const std::string& key, const std::string& value) = 0;
-  /// Waits until the key is there; kFailed after `timeout_ms`.
+  virtual Result<bool> Has(const std::string& key) = 0;
+  /// Waits until the key is there; kFailed after `timeout_ms`, saying so.
   virtual Result<std::string> Get(const std::string& key, std::int64_t timeout_ms) = 0;
   /// Adds to a counter and returns its new value.
   virtual Result<std::int64_t> Add(const std::string& key, std::int64_t amount) = 0;
@@ -34,23 +38,31 @@ struct NetworkSetting {
   /// An interface's name or an address of this machine; empty: the one that leads to the
   /// rendezvous.
   std::string interface;
-  /// Shared by the ranks of the run, 16 bytes or more; empty: rank 0 draws one and leaves it in
-  /// the store, which is only allowed where that is on the loopback interface.
+  /// Shared by the ranks of the run, 16 bytes or more; empty: only where all ranks are on one host
+  /// and listen at the loopback interface (trainer/ranks/shared_token.h).
   std::string token;
   bool encrypt = false;                    ///< CURVE (authenticated encryption) between the ranks
   std::int64_t join_timeout_ms = 300'000;  ///< until all ranks are there
   std::int64_t peer_timeout_ms = 30'000;   ///< a rank that is silent for longer is lost
   std::int64_t message_bytes_max = 0;      ///< of one message; 0: 4 GiB
+  /// ZeroMqOptions::on_refused.
+  std::function<void(const std::string&)> on_refused;
 };
 
 /// What a rank says of itself besides its address.
 struct RankFacts {
   std::string tool_version;
   std::vector<EnvironmentRow> environment;  ///< as recorded; "info." rows are not compared
-  /// What it was asked to run: flattened JSON of the effective spec and layout for `train`; empty
-  /// where rank 0 alone knows (replay, verify, resume).
+  /// What it was asked to run, as a JSON object: the command, and for `train` effective spec and
+  /// layout; of replay, verify and resume rank 0 alone knows the rest.
   std::string task_json;
+  /// Why this rank cannot take part. It joins all the same, so that the others hear of it.
+  std::optional<Error> failure;
 };
+
+/// As ListenZeroMq, or in memory for tests.
+using OpenListener = std::function<Result<std::unique_ptr<ZeroMqListener>>(
+    const ZeroMqOptions& options, const RunKey& key, const std::string& address)>;
 
 struct Joined {
   std::unique_ptr<Network> network;
@@ -61,8 +73,10 @@ struct Joined {
 /// elsewhere. Every rank gets an error where any two do not fit: kUsage where they were asked to
 /// run different things (naming the first field that differs), kFailed where program or environment
 /// differ (naming fact, both values and both ranks), where a rank joined twice, the world sizes
-/// differ, a rank did not come in time (naming which), an address cannot be bound or reached.
+/// differ, a rank did not come in time (naming which), an address cannot be bound or reached; and a
+/// rank's own failure, where one has failed. Returns within about twice the join time-out.
 Result<Joined> Join(const RankSetting& rank, const NetworkSetting& network, const RankFacts& facts,
-                    const std::string& job_json, RendezvousStore& store);
+                    const std::string& job_json, RendezvousStore& store,
+                    const OpenListener& open = ListenZeroMq);
 
 }  // namespace verbatim
