@@ -52,6 +52,10 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
   context_.checkpoints = &*checkpoints_;
 }
 
+Pipeline::~Pipeline() {
+  if (link_) options_.network->Close(/*linger_ms=*/0);  // where Run was left by an exception
+}
+
 TrainingOutcome Pipeline::Run() {
   if (link_) JoinRanks();
   if (IsFirstRank()) {

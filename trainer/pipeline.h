@@ -43,6 +43,8 @@ class Pipeline {
   /// References outlive it.
   Pipeline(Experiment& experiment, const TrainingOptions& options, const Partition& partition,
            const Policy& policy, const Placement& placement);
+  /// Nothing comes from the network afterwards.
+  ~Pipeline();
 
   /// Call once.
   TrainingOutcome Run();

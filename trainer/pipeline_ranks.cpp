@@ -108,9 +108,11 @@ void Pipeline::CheckForStall() {
         fmt::format("stage {} has not finished the {} of subnet {}, micro-batch {}, in {:g} s",
                     stage, NameOf(task.kind), task.seq, task.microbatch, timeout.count()));
   }
-  // Whoever has a stage that executes knows better, and is to say so first.
-  if (!IsFirstRank() || silent < 1.25 * timeout) return;
-  Abort(fmt::format("nothing has happened for {:g} s: {}", timeout.count(), Awaited()));
+  // Whoever has a stage that executes knows better, and is to say so first; then rank 0, which
+  // knows who is awaited.
+  if (silent < (IsFirstRank() ? 1.25 : 1.5) * timeout) return;
+  Abort(fmt::format("nothing has happened for {:g} s: {}", timeout.count(),
+                    IsFirstRank() ? Awaited() : "rank 0 is silent"));
 }
 
 std::string Pipeline::Awaited() const {
@@ -249,6 +251,7 @@ Status Pipeline::HandleAsFirst(int from, const Message& message) {
     }
     case MessageKind::kDone: {
       const std::lock_guard lock(mutex_);
+      if (!over_ || done_[from]) return BadInput("an end that nobody asked for");
       done_[from] = true;
       ++ranks_done_;
       changed_.notify_all();
