@@ -1,0 +1,246 @@
+#include "trainer/tcp_store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/exception_text.h"
+#include "trainer/ranks/local_address.h"
+
+namespace verbatim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// Between two attempts to connect.
+constexpr milliseconds kPause{100};
+/// Between two looks for a key.
+constexpr milliseconds kLook{20};
+/// Of one attempt to connect.
+constexpr milliseconds kAttempt{3'000};
+/// The store takes values of 8 MiB.
+constexpr std::size_t kPieceMax = std::size_t{1} << 20;
+constexpr int kBacklog = 1024;
+
+/// A socket, closed at the end of its scope unless released.
+class Socket {
+ public:
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  int Release() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_;
+};
+
+std::string Place(const std::string& host, std::uint16_t port) {
+  return fmt::format("{}:{}", host, port);
+}
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+/// Of an address in numbers.
+AddressList Parse(const std::string& address, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
+  return AddressList(list, &freeaddrinfo);
+}
+
+tl::unexpected<Error> CannotServe(const RankSetting& rank, const std::string& address, int error) {
+  const std::string what = fmt::format("rank 0 cannot serve the rendezvous at {}: {}",
+                                       Place(address, rank.port), std::strerror(error));
+  if (error == EADDRINUSE) {
+    return Failed(what, "Another process listens there: choose another MASTER_PORT for this run.");
+  }
+  if (error == EADDRNOTAVAIL) {
+    return Failed(what, fmt::format("MASTER_ADDR, {}, must be the host of rank 0, and that is {}.",
+                                    rank.host, HostName()));
+  }
+  return Failed(what, "Choose another MASTER_PORT, from 1024 to 65535.");
+}
+
+/// Where rank 0 listens.
+Result<std::string> ServingAddress(const RankSetting& rank, const NetworkSetting& network) {
+  ASSIGN_OR_RETURN(std::string address, ResolveHost(rank.host));
+  if (!IsLoopback(address) || IsOneHost(rank)) return address;
+  return LocalAddress(rank, network.interface);
+}
+
+Result<Socket> Listen(const RankSetting& rank, const std::string& address) {
+  const AddressList list = Parse(address, rank.port);
+  if (!list) return CannotServe(rank, address, EADDRNOTAVAIL);
+  Socket server(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  setsockopt(server.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (server.descriptor() < 0 || bind(server.descriptor(), list->ai_addr, list->ai_addrlen) != 0 ||
+      listen(server.descriptor(), kBacklog) != 0) {
+    return CannotServe(rank, address, errno);
+  }
+  return server;
+}
+
+/// 0, or why a connection cannot be made now.
+int TryConnect(const addrinfo& address) {
+  const Socket client(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (client.descriptor() < 0) return errno;
+  if (connect(client.descriptor(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd waiting{client.descriptor(), POLLOUT, 0};
+  if (poll(&waiting, 1, static_cast<int>(kAttempt.count())) <= 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(client.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+/// TCPStore itself would fill stderr with its attempts.
+Status AwaitServer(const RankSetting& rank, const std::string& address, std::int64_t timeout_ms) {
+  const AddressList list = Parse(address, rank.port);
+  const auto end = Clock::now() + milliseconds(timeout_ms);
+  for (;;) {
+    const int error = list ? TryConnect(*list) : EADDRNOTAVAIL;
+    if (error == 0) return {};
+    if (Clock::now() > end) {
+      return Failed(fmt::format("nobody listens at {} (MASTER_ADDR {}): {}; tried for {} s",
+                                Place(address, rank.port), rank.host, std::strerror(error),
+                                static_cast<double>(timeout_ms) / 1000),
+                    "Rank 0 must be started on that host, and its MASTER_PORT be open to this one; "
+                    "--join-timeout gives it longer.");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+class TcpStore : public RendezvousStore {
+ public:
+  TcpStore(std::string place, c10::intrusive_ptr<c10d::TCPStore> store)
+      : place_(std::move(place)), store_(std::move(store)) {}
+
+  Status Set(const std::string& key, const std::string& value) override {
+    return Call([&] {
+      std::size_t pieces = 0;
+      for (std::size_t begin = 0; begin < value.size(); begin += kPieceMax) {
+        SetBytes(PieceKey(key, pieces++), value.substr(begin, kPieceMax));
+      }
+      // Whoever sees the key finds all pieces there.
+      SetBytes(key, std::to_string(pieces));
+    });
+  }
+
+  Result<bool> Has(const std::string& key) override {
+    bool is_there = false;
+    RETURN_IF_ERROR(Call([&] { is_there = store_->check({key}); }));
+    return is_there;
+  }
+
+  Result<std::string> Get(const std::string& key, std::int64_t timeout_ms) override {
+    const auto end = Clock::now() + milliseconds(timeout_ms);
+    // TCPStore::wait would log a stack trace where nothing comes.
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool is_there, Has(key));
+      if (is_there) break;
+      if (Clock::now() >= end) {
+        return Failed(
+            fmt::format("nothing came within {} s", static_cast<double>(timeout_ms) / 1000));
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+    std::string value;
+    RETURN_IF_ERROR(Call([&] {
+      const int pieces = std::stoi(GetBytes(key));
+      for (int i = 0; i < pieces; ++i) {
+        value += GetBytes(PieceKey(key, static_cast<std::size_t>(i)));
+      }
+    }));
+    return value;
+  }
+
+  Result<std::int64_t> Add(const std::string& key, std::int64_t amount) override {
+    std::int64_t sum = 0;
+    RETURN_IF_ERROR(Call([&] { sum = store_->add(key, amount); }));
+    return sum;
+  }
+
+ private:
+  static std::string PieceKey(const std::string& key, std::size_t piece) {
+    return fmt::format("{}#{}", key, piece);
+  }
+  void SetBytes(const std::string& key, const std::string& bytes) {
+    store_->set(key, std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
+  }
+  std::string GetBytes(const std::string& key) {
+    const auto bytes = store_->get(key);
+    return std::string(bytes.begin(), bytes.end());
+  }
+
+  template <typename Function>
+  Status Call(const Function& function) {
+    try {
+      function();
+      return {};
+    } catch (const std::exception& error) {
+      return Failed(fmt::format("the rendezvous at {} is lost: {}", place_, ExceptionText(error)),
+                    "See what the other ranks said.");
+    }
+  }
+
+  std::string place_;
+  c10::intrusive_ptr<c10d::TCPStore> store_;
+};
+
+Result<std::unique_ptr<RendezvousStore>> Open(const RankSetting& rank, const std::string& address,
+                                              c10d::TCPStoreOptions options) {
+  const std::string place = Place(address, rank.port);
+  options.port = rank.port;
+  options.waitWorkers = false;
+  try {
+    return std::make_unique<TcpStore>(place, c10::make_intrusive<c10d::TCPStore>(address, options));
+  } catch (const std::exception& error) {
+    return Failed(fmt::format("the store at {} cannot be used: {}", place, ExceptionText(error)),
+                  "Whatever listens there must be this run's: choose another MASTER_PORT.");
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RendezvousStore>> OpenTcpStore(const RankSetting& rank,
+                                                      const NetworkSetting& network) {
+  c10d::TCPStoreOptions options;
+  options.timeout = milliseconds(network.join_timeout_ms);
+  if (rank.rank != 0 || rank.store_is_up) {
+    ASSIGN_OR_RETURN(const std::string address, ResolveHost(rank.host));
+    RETURN_IF_ERROR(AwaitServer(rank, address, network.join_timeout_ms));
+    return Open(rank, address, options);
+  }
+  ASSIGN_OR_RETURN(const std::string address, ServingAddress(rank, network));
+  ASSIGN_OR_RETURN(Socket server, Listen(rank, address));
+  options.isServer = true;
+  options.masterListenFd = server.Release();
+  return Open(rank, address, options);
+}
+
+}  // namespace verbatim
