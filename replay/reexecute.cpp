@@ -37,6 +37,7 @@ Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel leve
   training.record_level = level;
   training.stop_on_nan = false;  // the record says how far the run went
   training.sequence = options.subnets;
+  training.network = options.network;
   return training;
 }
 

@@ -29,6 +29,7 @@ class ReexecutionSink {
   virtual void OnEvaluations(const std::vector<EvaluationRow>& evaluations) = 0;
 };
 
+class Network;
 class StageProbe;
 
 struct ReexecuteOptions {
@@ -55,6 +56,8 @@ struct ReexecuteOptions {
   std::optional<Fault> fault;
   /// Looks into the stages (trainer/stage_probe.h). May be null.
   StageProbe* probe = nullptr;
+  /// To the other ranks, which train the same (TrainingOptions::network). Null: one process.
+  Network* network = nullptr;
 };
 
 /// Executes a record's spec under the layout of `options`. Stops with the sink's word. Errors are

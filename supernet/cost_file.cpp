@@ -148,12 +148,20 @@ std::string CostsToJson(const CostTable& costs, const SearchSpace& space, const 
   return text + "\n]}\n";
 }
 
-Result<CostTable> ReadCosts(const std::filesystem::path& path, const SearchSpace& space,
-                            const Spec& spec) {
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, "the cost file", kHint));
-  const std::string source = path.string();
+Result<std::string> ReadCostText(const std::filesystem::path& path) {
+  return ReadTextFile(path, "the cost file", kHint);
+}
+
+Result<CostTable> ParseCosts(const std::string& text, const std::string& source,
+                             const SearchSpace& space, const Spec& spec) {
   ASSIGN_OR_RETURN(const JsonNode root, ParseJson(text, source));
   return CostFileReader(source, space, spec).Read(root);
+}
+
+Result<CostTable> ReadCosts(const std::filesystem::path& path, const SearchSpace& space,
+                            const Spec& spec) {
+  ASSIGN_OR_RETURN(const std::string text, ReadCostText(path));
+  return ParseCosts(text, path.string(), space, spec);
 }
 
 }  // namespace verbatim

@@ -16,9 +16,9 @@ namespace verbatim {
 
 /// Of one application of a layer to one whole micro-batch (MicrobatchRows(…, 0) rows).
 struct LayerCost {
-  double forward = 0.0;   ///< in the table's unit of time
-  double backward = 0.0;  ///< likewise
-  double update = 0.0;    ///< likewise, once per subnet
+  double forward = 0.0;               ///< in the table's unit of time
+  double backward = 0.0;              ///< likewise
+  double update = 0.0;                ///< likewise, once per subnet
   std::int64_t activation_bytes = 0;  ///< kept from forward to backward, input included
   std::int64_t output_bytes = 0;      ///< handed to the next position
   std::int64_t parameter_bytes = 0;   ///< parameters and buffers
@@ -51,6 +51,13 @@ CostTable AnalyticCosts(const SearchSpace& space, const Spec& spec);
 /// The cost file's text (docs/format.md, "Cost file"): names the space by its layers, so that it is
 /// not taken for another one's.
 std::string CostsToJson(const CostTable& costs, const SearchSpace& space, const Spec& spec);
+
+/// Reads a cost file's text; `source` names it in messages. BadInput as ReadCosts.
+Result<CostTable> ParseCosts(const std::string& text, const std::string& source,
+                             const SearchSpace& space, const Spec& spec);
+
+/// A cost file as it is. BadInput where it cannot be read.
+Result<std::string> ReadCostText(const std::filesystem::path& path);
 
 /// Reads a cost file. BadInput where it cannot be read, is malformed, or was measured for another
 /// space or micro-batch, naming the first layer that differs.

@@ -69,6 +69,7 @@ void ReadLayout(const ObjectReader& object, RankJob& job) {
 void ReadRun(const ObjectReader& object, RankJob& job) {
   object.String("spec", &job.spec_json, Presence::kRequired);
   object.String("spec_folder", &job.spec_folder);
+  object.String("dataset", &job.dataset_digest);
   object.String("record_level", &job.record_level, Presence::kRequired);
   object.Boolean("is_observed", &job.is_observed);
   object.Boolean("stop_on_nan", &job.stop_on_nan);
@@ -100,6 +101,7 @@ std::string ToJson(const RankJob& job) {
                               {"checkpoint_every", job.checkpoint_every},
                               {"sends_layers", job.sends_layers}};
   if (!job.spec_folder.empty()) json["spec_folder"] = job.spec_folder;
+  if (!job.dataset_digest.empty()) json["dataset"] = job.dataset_digest;
   if (!job.costs_json.empty()) json["costs"] = job.costs_json;
   if (job.sequence) json["sequence"] = RunsOf(*job.sequence);
   return json.dump();
@@ -109,26 +111,28 @@ Result<RankJob> ParseRankJob(const std::string& json) {
   ASSIGN_OR_RETURN(const JsonNode node, ParseJson(json, kSource));
   RETURN_IF_ERROR(CheckFormat(node, kFormat, kVersion, "job", kSource));
   ReadErrors errors(kSource);
-  const ObjectReader object(node, "", {"format",
-                                       "version",
-                                       "spec",
-                                       "spec_folder",
-                                       "device",
-                                       "threads_per_stage",
-                                       "stages",
-                                       "in_flight",
-                                       "partition",
-                                       "costs",
-                                       "policy",
-                                       "record_level",
-                                       "is_observed",
-                                       "stop_on_nan",
-                                       "sequence",
-                                       "first",
-                                       "begin_ns",
-                                       "has_checkpoints",
-                                       "checkpoint_every",
-                                       "sends_layers"},
+  const ObjectReader object(node, "",
+                            {"format",
+                             "version",
+                             "spec",
+                             "spec_folder",
+                             "dataset",
+                             "device",
+                             "threads_per_stage",
+                             "stages",
+                             "in_flight",
+                             "partition",
+                             "costs",
+                             "policy",
+                             "record_level",
+                             "is_observed",
+                             "stop_on_nan",
+                             "sequence",
+                             "first",
+                             "begin_ns",
+                             "has_checkpoints",
+                             "checkpoint_every",
+                             "sends_layers"},
                             &errors);
   RankJob job;
   ReadRun(object, job);

@@ -15,6 +15,8 @@ struct RankJob {
   std::string spec_json;    ///< effective spec (SpecToJson)
   std::string spec_folder;  ///< where its relative paths start, unless a rank has its own
   std::string device;       ///< "cpu", "cuda"
+  /// Of rank 0's data set, in hexadecimal digits: all ranks have to have it. Empty: not compared.
+  std::string dataset_digest;
   std::int64_t threads_per_stage = 1;
   std::int64_t stages = 1;
   std::int64_t in_flight = 4;

@@ -12,6 +12,7 @@ RankJob SampleJob() {
   RankJob job;
   job.spec_json = R"({"name":"a \"quoted\" name"})";
   job.spec_folder = "/data/ü";
+  job.dataset_digest = "00ff";
   job.device = "cpu";
   job.threads_per_stage = 2;
   job.stages = 8;
