@@ -16,6 +16,7 @@
 #include "cli/checkpoint_options.h"
 #include "cli/head_options.h"
 #include "cli/layout_options.h"
+#include "cli/rank_options.h"
 #include "replay/explain.h"
 #include "replay/reexecute.h"
 #include "store/reader.h"
@@ -45,6 +46,8 @@ struct TrainRequest {
   std::optional<std::string> inject;  ///< "CLASS[@SUBNET]"
   bool quiet = false;
   std::string command_line;
+  RankOptions ranks;
+  std::optional<RankPlace> place;  ///< of rank 0; absent: one process
 };
 
 /// Options of `verbatim resume`, as typed.
@@ -58,6 +61,15 @@ struct ResumeRequest {
   bool stop_on_nan = true;
   bool quiet = false;
   std::string command_line;
+  RankOptions ranks;
+  std::optional<RankPlace> place;  ///< as TrainRequest's
+};
+
+/// What a rank other than 0 does for rank 0, whatever the command.
+struct WorkRequest {
+  RankPlace place;
+  std::optional<std::filesystem::path> spec_folder;  ///< where it has the spec's relative paths
+  std::optional<std::filesystem::path> data_folder;  ///< --data
 };
 
 /// Options of `verbatim profile`, as typed.
@@ -95,11 +107,18 @@ class Engine {
   /// follows from it into the record. Errors as Train's; Ctrl-C likewise.
   virtual Status Resume(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
                         Verdict& verdict) = 0;
+  /// Computes this rank's stages as rank 0 says, whatever the command; writes no file and nothing
+  /// to stdout. Errors as Train's, and Join's. Ctrl-C stops the whole run as it does on rank 0.
+  virtual Status Work(const WorkRequest& request) = 0;
+  /// Where this process has not joined the others' run: tells them that there is nothing to do, or
+  /// `why` it cannot take part, so that they need not wait.
+  virtual void Dismiss(const RankPlace& place, const std::optional<Error>& why) = 0;
   /// Measures what every layer costs; progress on stderr. Ctrl-C stops it with an error (kFailed).
   virtual Result<MeasuredSpace> Profile(const ProfileRequest& request) = 0;
-  /// Ctrl-C stops it with an error (kFailed).
+  /// On several ranks where there is a place, which is rank 0's. Ctrl-C stops it with an error
+  /// (kFailed).
   virtual Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
-                           ReexecutionSink& sink) = 0;
+                           const std::optional<RankPlace>& place, ReexecutionSink& sink) = 0;
   /// Both sides' numeric profiles must be this process's.
   virtual Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,
                                       std::int64_t seq) = 0;

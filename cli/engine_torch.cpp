@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "base/exception_text.h"
@@ -11,6 +12,7 @@
 #include "cli/recorded_training.h"
 #include "cli/resumption.h"
 #include "cli/stop_signals.h"
+#include "cli/worker.h"
 #include "supernet/costs.h"
 #include "trainer/environment.h"
 #include "trainer/experiment.h"
@@ -38,23 +40,55 @@ Result<MeasuredSpace> MeasureLayers(const ProfileRequest& request) {
   return MeasuredSpace{spec, std::move(experiment.space), std::move(costs)};
 }
 
+/// Does it, and leaves the other ranks, whatever comes of it.
+Status OnBehalf(RankSession& session, const char* what, const std::function<Status()>& action) {
+  Status done;
+  try {
+    done = action();
+  } catch (const std::exception& error) {
+    done = Failed(fmt::format("the {} failed: {}", what, ExceptionText(error)));
+  }
+  session.Leave(done ? "" : done.error().message);
+  return done;
+}
+
+/// As a re-execution's ranks are to do it.
+Result<RankJob> JobOf(const RunInfo& run, const ReexecuteOptions& options) {
+  RankJob job;
+  job.spec_json = run.spec_json;
+  job.spec_folder = run.spec_folder;
+  job.device = run.device;
+  job.threads_per_stage = options.threads_per_stage;
+  job.stages = options.stages;
+  job.in_flight = options.in_flight;
+  job.partition = options.partition;
+  if (options.cost_file) {
+    ASSIGN_OR_RETURN(job.costs_json, ReadCostText(*options.cost_file));
+  }
+  job.record_level = options.record_level.empty() ? run.record_level : options.record_level;
+  job.stop_on_nan = false;
+  job.sequence = options.subnets;
+  return job;
+}
+
 }  // namespace
 
 Status TorchEngine::Train(const TrainRequest& request) {
-  try {
-    return TrainAndRecord(request);
-  } catch (const std::exception& error) {
-    return Failed("the run failed: " + ExceptionText(error));
-  }
+  return OnBehalf(session_, "run", [&] { return TrainAndRecord(request, session_); });
 }
 
 Status TorchEngine::Resume(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
                            Verdict& verdict) {
-  try {
-    return ResumeAndRecord(std::move(reader), request, verdict);
-  } catch (const std::exception& error) {
-    return Failed("the run failed: " + ExceptionText(error));
-  }
+  return OnBehalf(session_, "run",
+                  [&] { return ResumeAndRecord(std::move(reader), request, session_, verdict); });
+}
+
+Status TorchEngine::Work(const WorkRequest& request) {
+  return OnBehalf(session_, "run", [&] { return WorkForRankZero(request, session_); });
+}
+
+void TorchEngine::Dismiss(const RankPlace& place, const std::optional<Error>& why) {
+  session_.Dismiss(place, why);
 }
 
 Result<MeasuredSpace> TorchEngine::Profile(const ProfileRequest& request) {
@@ -66,11 +100,18 @@ Result<MeasuredSpace> TorchEngine::Profile(const ProfileRequest& request) {
 }
 
 Status TorchEngine::Reexecute(const RunInfo& run, const ReexecuteOptions& options,
-                              ReexecutionSink& sink) {
-  const StopSignals signals;
-  ReexecuteOptions stoppable = options;
-  stoppable.stop = &signals.requested();
-  return verbatim::Reexecute(run, stoppable, sink);
+                              const std::optional<RankPlace>& place, ReexecutionSink& sink) {
+  return OnBehalf(session_, "re-execution", [&]() -> Status {
+    if (place) {
+      ASSIGN_OR_RETURN(const RankJob job, JobOf(run, options));
+      RETURN_IF_ERROR(session_.Lead(*place, job));
+    }
+    const StopSignals signals;
+    ReexecuteOptions stoppable = options;
+    stoppable.network = session_.network();
+    stoppable.stop = &signals.requested();
+    return verbatim::Reexecute(run, stoppable, sink);
+  });
 }
 
 Result<Explanation> TorchEngine::Explain(const ExplainSide& left, const ExplainSide& right,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/engine.h"
+#include "cli/rank_session.h"
 
 namespace verbatim {
 
@@ -10,13 +11,18 @@ class TorchEngine : public Engine {
   Status Train(const TrainRequest& request) override;
   Status Resume(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
                 Verdict& verdict) override;
+  Status Work(const WorkRequest& request) override;
+  void Dismiss(const RankPlace& place, const std::optional<Error>& why) override;
   Result<MeasuredSpace> Profile(const ProfileRequest& request) override;
   Status Reexecute(const RunInfo& run, const ReexecuteOptions& options,
-                   ReexecutionSink& sink) override;
+                   const std::optional<RankPlace>& place, ReexecutionSink& sink) override;
   Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,
                               std::int64_t seq) override;
   Result<EngineDescription> Describe(const std::string& device,
                                      std::int64_t threads_per_stage) override;
+
+ private:
+  RankSession session_;
 };
 
 }  // namespace verbatim

@@ -7,11 +7,14 @@ namespace verbatim {
 
 void AddLayoutOptions(CLI::App& command, LayoutOptions& layout) {
   command
-      .add_option("--stages", layout.stages,
-                  "Pipeline stages: workers that each run a range of blocks. Example: --stages 4")
+      .add_option(
+          "--stages", layout.stages,
+          "Pipeline stages: workers that each run a range of blocks; in several processes one "
+          "each if not given. Example: --stages 4")
       ->type_name("S")
       ->check(WholeNumber(1, kMaxLayers))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each([&layout](const std::string&) { layout.stages_were_given = true; });
   command
       .add_option("--in-flight", layout.in_flight,
                   "Most subnets under way at once. Example: --in-flight 8")

@@ -12,6 +12,7 @@ namespace verbatim {
 
 struct LayoutOptions {
   std::int64_t stages = 1;
+  bool stages_were_given = false;  ///< whether --stages was typed
   std::int64_t in_flight = 4;
   std::string partition = "balanced";          ///< as MakePartition takes it
   std::optional<std::filesystem::path> costs;  ///< a cost file to balance by

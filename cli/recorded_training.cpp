@@ -5,7 +5,9 @@
 
 #include <memory>
 
+#include "base/digest.h"
 #include "base/utc_time.h"
+#include "cli/effective_spec.h"
 #include "cli/head_options.h"
 #include "cli/injected_fault.h"
 #include "cli/output.h"
@@ -22,15 +24,6 @@
 
 namespace verbatim {
 namespace {
-
-Result<Spec> EffectiveSpec(const TrainRequest& request) {
-  ASSIGN_OR_RETURN(Spec spec, ReadSpec(request.spec));
-  if (request.subnets) spec.training.subnets = *request.subnets;
-  if (!request.record_level.empty() && request.record_level != "off") {
-    ASSIGN_OR_RETURN(spec.record_level, RecordLevelFromString(request.record_level));
-  }
-  return spec;
-}
 
 RunInfo DescribeRun(const TrainRequest& request, const Experiment& experiment) {
   RunInfo run;
@@ -86,9 +79,23 @@ Result<TrainingOptions> OptionsOf(const TrainRequest& request, const Experiment&
   return options;
 }
 
+/// Before anything is written: where the ranks do not come together, an earlier record stays.
+Status JoinRanks(const TrainRequest& request, const Experiment& experiment,
+                 TrainingOptions& options, RankSession& session) {
+  if (!request.place) return {};
+  ASSIGN_OR_RETURN(RankJob job, DescribeJob(experiment, options, request.layout.costs));
+  job.is_observed = request.record_level != "off";
+  ASSIGN_OR_RETURN(const bool wanted, WantsCheckpoints(request.checkpoints, request.policy));
+  job.has_checkpoints = job.is_observed && wanted;
+  job.checkpoint_every = request.checkpoints.every;
+  RETURN_IF_ERROR(session.Lead(*request.place, job));
+  options.network = session.network();
+  return {};
+}
+
 }  // namespace
 
-Status TrainAndRecord(const TrainRequest& request) {
+Status TrainAndRecord(const TrainRequest& request, RankSession& session) {
   ConfigureDeterminism();
   at::set_num_threads(static_cast<int>(request.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
@@ -99,6 +106,7 @@ Status TrainAndRecord(const TrainRequest& request) {
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(InjectedFault fault, InjectedFault::Plan(request, experiment));
   options.probe = fault.probe();
+  RETURN_IF_ERROR(JoinRanks(request, experiment, options, session));
   const StopSignals signals;
   ASSIGN_OR_RETURN(const auto recorder, StartRecorder(request, experiment, fault));
   options.observer = recorder.get();

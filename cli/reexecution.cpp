@@ -6,6 +6,8 @@
 
 #include "base/utc_time.h"
 #include "cli/data_option.h"
+#include "cli/forward.h"
+#include "cli/json_text.h"
 #include "cli/progress.h"
 #include "cli/version.h"
 #include "replay/recording_sink.h"
@@ -48,10 +50,11 @@ RunInfo DescribeReplay(const RunInfo& run, const ReexecutionRequest& request,
 Status Execute(const RunInfo& run, const ReexecuteOptions& options,
                const ReexecutionRequest& request, const Invocation& invocation,
                Comparator& comparator) {
-  if (request.output.empty()) return invocation.engine->Reexecute(run, options, comparator);
+  if (request.output.empty())
+    return invocation.engine->Reexecute(run, options, request.place, comparator);
   RecordingSink recording(request.output, DescribeReplay(run, request, invocation), request.force,
                           comparator);
-  const Status executed = invocation.engine->Reexecute(run, options, recording);
+  const Status executed = invocation.engine->Reexecute(run, options, request.place, recording);
   const Status closed =
       recording.Close(comparator.difference() ? "stopped at a difference" : "stopped on request");
   return executed ? closed : executed;
@@ -70,6 +73,28 @@ std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
   if (!run) return std::nullopt;
   const auto spec = ParseSpec(run->spec_json, "the recorded spec");
   return spec ? std::optional(spec->numerics) : std::nullopt;
+}
+
+std::string DescribeRecordTask(const std::string& command) {
+  return Json{{"command", command}}.dump();
+}
+
+Result<int> WorkOnRecord(RankPlace place, const std::string& command,
+                         const std::filesystem::path& record,
+                         const std::optional<std::filesystem::path>& data,
+                         const Invocation& invocation) {
+  RETURN_IF_ERROR(CheckDataFolder(data));
+  {
+    // Closed again before rank 0 may write to it.
+    ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(record));
+    place.numerics = RecordedNumerics(*reader).value_or(Numerics::kNative);
+  }
+  if (NeedsForward(invocation, place.numerics)) {
+    return tl::unexpected(ForwardToEngine(invocation.argv, place.numerics));
+  }
+  place.task_json = DescribeRecordTask(command);
+  RETURN_IF_ERROR(invocation.engine->Work({place, std::nullopt, data}));
+  return 0;
 }
 
 void SayNotReexecuted(Verdict& verdict) {
@@ -115,6 +140,7 @@ void AddReexecutionOptions(CLI::App& command, ReexecutionRequest& request) {
   command.add_flag("--any-environment", request.any_environment,
                    "Compares although this machine's numeric environment is not the recorded one, "
                    "where bits may differ for that reason alone. Example: --any-environment");
+  AddRankOptions(command, request.ranks);
 }
 
 }  // namespace verbatim

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/layout_options.h"
+#include "cli/rank_options.h"
 #include "replay/plan.h"
 #include "store/reader.h"
 #include "supernet/spec.h"
@@ -27,6 +28,8 @@ struct ReexecutionRequest {
   bool keep_going = false;
   bool any_environment = false;
   bool announce = false;  ///< say on stderr what will be executed
+  RankOptions ranks;
+  std::optional<RankPlace> place;  ///< of rank 0; absent: one process
 };
 
 /// ExamineRecord with a progress bar.
@@ -36,6 +39,16 @@ Verdict Examine(const RecordReader& reader, const std::string& record,
 /// The spec's numeric profile, which must be set before the engine starts; nothing where the record
 /// is too damaged to be re-executed.
 std::optional<Numerics> RecordedNumerics(const RecordReader& reader);
+
+/// A rank other than 0 of a command that works on a record: reads no more of it than the numeric
+/// profile, and computes what rank 0 says.
+Result<int> WorkOnRecord(RankPlace place, const std::string& command,
+                         const std::filesystem::path& record,
+                         const std::optional<std::filesystem::path>& data,
+                         const Invocation& invocation);
+
+/// What all ranks of such a command have been asked for alike: RankPlace::task_json.
+std::string DescribeRecordTask(const std::string& command);
 
 /// Says in a damaged record's verdict why it was not executed.
 void SayNotReexecuted(Verdict& verdict);

@@ -12,6 +12,7 @@
 #include "cli/forward.h"
 #include "cli/layout_options.h"
 #include "cli/output_file.h"
+#include "cli/rank_options.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
 #include "store/record_file.h"
@@ -73,13 +74,27 @@ Status CheckReplay(const ReplayOptions& options) {
   return CheckDataFolder(request.data);
 }
 
-Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
+Status CheckRanks(ReplayOptions& options) {
+  ReexecutionRequest& request = options.request;
+  if (!request.place) return {};
+  if (options.explain) {
+    return NotOnRanks("--explain looks for its tensor",
+                      "Leave it out, and explain what is found in one process.");
+  }
+  request.place->task_json = DescribeRecordTask("replay");
+  return SettleStages(*request.place, request.layout);
+}
+
+Result<int> Replay(ReplayOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckReplay(options));
   if (options.layer) options.request.selection.version = {*options.layer, *options.at};
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
+  }
+  if (options.request.place) {
+    options.request.place->numerics = numerics.value_or(Numerics::kNative);
   }
   Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
   verdict.kind = VerdictKind::kReplay;
@@ -95,6 +110,16 @@ Result<int> Replay(ReplayOptions options, const Invocation& invocation) {
                               {"--report", options.report}));
   RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, nullptr));
   return verdict.exit_code();
+}
+
+Result<int> ReplayHere(ReplayOptions options, const Invocation& invocation) {
+  ReexecutionRequest& request = options.request;
+  ASSIGN_OR_RETURN(request.place, FindPlace(request.ranks));
+  RETURN_IF_ERROR(CheckRanks(options));
+  return OnRanks(request.place, invocation, [&] {
+    if (!request.place || request.place->is_first()) return Replay(options, invocation);
+    return WorkOnRecord(*request.place, "replay", request.record, request.data, invocation);
+  });
 }
 
 void AddSelectionOptions(CLI::App& command, ReplayOptions& options) {
@@ -174,7 +199,7 @@ void AddReplayCommand(CLI::App& app, Invocation& invocation) {
       ->check(NamedPath());
   AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] { return Replay(*options, invocation); };
+    invocation.action = [options, &invocation] { return ReplayHere(*options, invocation); };
   });
 }
 

@@ -13,6 +13,7 @@
 #include "cli/layout_options.h"
 #include "cli/output.h"
 #include "cli/output_file.h"
+#include "cli/rank_options.h"
 #include "cli/reexecution.h"
 #include "store/checkpoint_files.h"
 #include "verify/examine.h"
@@ -87,7 +88,16 @@ Status CheckKeptHeads(const RecordReader& reader, const ResumeRequest& request) 
                               ShellPath(request.record.string()), ShellPath(file.string())));
 }
 
-Result<int> Resume(const ResumeRequest& request, const Invocation& invocation) {
+Status CheckRanks(ResumeRequest& request) {
+  if (!request.place) return {};
+  if (request.device && *request.device != "cpu") {
+    return NotOnRanks(fmt::format("--device {} is used", *request.device), "Use --device cpu.");
+  }
+  request.place->task_json = DescribeRecordTask("resume");
+  return SettleStages(*request.place, request.layout);
+}
+
+Result<int> Resume(ResumeRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
   RETURN_IF_ERROR(CheckHeadOptions(request.heads, request.record, /*is_new_run=*/false));
   if (request.checkpoints.keep > 0) {
@@ -98,6 +108,7 @@ Result<int> Resume(const ResumeRequest& request, const Invocation& invocation) {
   if (numerics && NeedsForward(invocation, *numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
   }
+  if (request.place) request.place->numerics = numerics.value_or(Numerics::kNative);
   Verdict verdict = Examine(*reader, request.record.string(), invocation);
   verdict.kind = VerdictKind::kReplay;
   RETURN_IF_ERROR(CheckResumable(*reader, verdict));
@@ -112,6 +123,15 @@ Result<int> Resume(const ResumeRequest& request, const Invocation& invocation) {
   if (!verdict.first_difference) return 0;
   RETURN_IF_ERROR(WriteToStdout(RenderText(verdict)));
   return verdict.exit_code();
+}
+
+Result<int> ResumeHere(ResumeRequest request, const Invocation& invocation) {
+  ASSIGN_OR_RETURN(request.place, FindPlace(request.ranks));
+  RETURN_IF_ERROR(CheckRanks(request));
+  return OnRanks(request.place, invocation, [&] {
+    if (!request.place || request.place->is_first()) return Resume(request, invocation);
+    return WorkOnRecord(*request.place, "resume", request.record, request.data_folder, invocation);
+  });
 }
 
 }  // namespace
@@ -129,6 +149,7 @@ void AddResumeCommand(CLI::App& app, Invocation& invocation) {
                    "cpu, cuda or cuda:N, of the recorded kind; the recorded kind if not given. "
                    "Example: --device cuda:1")
       ->type_name("DEVICE");
+  AddRankOptions(*command, request->ranks);
   AddHeadOptions(*command, request->heads);
   AddCheckpointOptions(*command, request->checkpoints);
   AddDataOption(*command, request->data_folder);
@@ -139,7 +160,7 @@ void AddResumeCommand(CLI::App& app, Invocation& invocation) {
                     "Shows neither progress nor summary. Example: --quiet");
   command->callback([request, &invocation] {
     request->command_line = invocation.command_line;
-    invocation.action = [request, &invocation] { return Resume(*request, invocation); };
+    invocation.action = [request, &invocation] { return ResumeHere(*request, invocation); };
   });
 }
 

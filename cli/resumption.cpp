@@ -125,6 +125,21 @@ Status ChooseStart(const Verdict& verdict, Resumption& resumption) {
   return {};
 }
 
+/// Once it is known where training begins, and before anything is written.
+Status JoinRanks(Resumption& resumption, RankSession& session) {
+  const ResumeRequest& request = resumption.request;
+  TrainingOptions& options = resumption.options;
+  if (!request.place) return {};
+  options.sends_layers = options.first > 0;
+  ASSIGN_OR_RETURN(RankJob job, DescribeJob(resumption.experiment, options, request.layout.costs));
+  job.spec_folder = resumption.run.spec_folder;
+  job.has_checkpoints = request.checkpoints.keep > 0;
+  job.checkpoint_every = request.checkpoints.every;
+  RETURN_IF_ERROR(session.Lead(*request.place, job));
+  options.network = session.network();
+  return {};
+}
+
 /// `subnets`: how many the record was found to have.
 Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption,
                                                  std::int64_t subnets) {
@@ -234,7 +249,7 @@ TrainingOutcome TrainOn(Resumption& resumption, Overlap& overlap, TrainingSummar
 }  // namespace
 
 Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
-                       Verdict& verdict) {
+                       RankSession& session, Verdict& verdict) {
   ASSIGN_OR_RETURN(Resumption resumption, Prepare(*reader, request, verdict));
   ASSIGN_OR_RETURN(Comparator comparator, Comparator::Create(*reader, request.record.string(), {}));
   comparator.OnEnvironment(resumption.environment);
@@ -245,6 +260,7 @@ Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest
     return {};
   }
   RETURN_IF_ERROR(ChooseStart(verdict, resumption));
+  RETURN_IF_ERROR(JoinRanks(resumption, session));
   ASSIGN_OR_RETURN(auto writer, OpenWriter(resumption, verdict.counts.subnets));
   RecorderOptions recording;
   ASSIGN_OR_RETURN(recording.on_head, HeadKeeper(request.heads));

@@ -6,13 +6,15 @@
 
 #include "base/status.h"
 #include "cli/engine.h"
+#include "cli/rank_session.h"
 #include "store/reader.h"
 #include "verify/verdict.h"
 
 namespace verbatim {
 
-/// As Engine::Resume. What LibTorch throws passes through.
+/// As Engine::Resume. Joins the other ranks where there are any; the caller lets the session leave
+/// them. What LibTorch throws passes through.
 Status ResumeAndRecord(std::unique_ptr<RecordReader> reader, const ResumeRequest& request,
-                       Verdict& verdict);
+                       RankSession& session, Verdict& verdict);
 
 }  // namespace verbatim

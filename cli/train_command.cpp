@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
 
@@ -10,10 +11,12 @@
 #include "cli/commands.h"
 #include "cli/compute_options.h"
 #include "cli/data_option.h"
+#include "cli/effective_spec.h"
 #include "cli/forward.h"
 #include "cli/head_options.h"
 #include "cli/layout_options.h"
 #include "cli/output_file.h"
+#include "cli/rank_options.h"
 #include "store/checkpoint_files.h"
 #include "supernet/fault.h"
 #include "supernet/spec.h"
@@ -39,6 +42,7 @@ constexpr const char* kFooter =
     "  verbatim train digits.json -o run.db --head-every 100 --head-file /kept/run.head --sign "
     "run.key\n"
     "  verbatim train digits.json -o run.db --checkpoint-every 200 --keep-checkpoints 5\n"
+    "  torchrun --no-python --nproc-per-node 4 verbatim train digits.json -o run.db --stages 8\n"
     "  verbatim train digits.json --record off --subnets 20\n"
     "  verbatim train digits.json -o faulty.db --inject stale-read@12";
 
@@ -106,19 +110,76 @@ Status CheckInjection(const TrainRequest& request) {
                     "Leave one of them out.");
 }
 
-Result<int> Train(const TrainRequest& request, const Invocation& invocation) {
+Status CheckRanks(TrainRequest& request) {
+  if (!request.place) return {};
+  if (request.inject) return NotOnRanks("--inject makes its fault", "Leave it out.");
+  if (request.policy != "causal") {
+    return NotOnRanks(fmt::format("--policy {} runs", request.policy), "Use --policy causal.");
+  }
+  if (request.device != "cpu") {
+    return NotOnRanks(fmt::format("--device {} is used", request.device), "Use --device cpu.");
+  }
+  return SettleStages(*request.place, request.layout);
+}
+
+/// What every rank must have been asked for alike.
+std::string DescribeTask(const TrainRequest& request, const Spec& spec) {
+  const LayoutOptions& layout = request.layout;
+  nlohmann::json task{{"command", "train"},
+                      {"spec", nlohmann::json::parse(SpecToJson(spec))},
+                      {"stages", layout.stages},
+                      {"in_flight", layout.in_flight},
+                      {"partition", layout.partition},
+                      {"costs", layout.costs.has_value()},
+                      {"threads_per_stage", request.threads_per_stage},
+                      {"records", request.record_level != "off"},
+                      {"stop_on_nan", request.stop_on_nan}};
+  // Where the data lies may differ from host to host; that it is the same is checked by its digest.
+  task["spec"]["data"].erase("folder");
+  return task.dump();
+}
+
+/// A rank other than 0: reads no more than its spec.
+Result<int> Work(TrainRequest& request, const Invocation& invocation) {
+  RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
+  ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
+  if (NeedsForward(invocation, spec.numerics)) {
+    return tl::unexpected(ForwardToEngine(invocation.argv, spec.numerics));
+  }
+  RETURN_IF_ERROR(CheckProcessor(spec.numerics, DescribeProcessor()));
+  request.place->numerics = spec.numerics;
+  request.place->task_json = DescribeTask(request, spec);
+  const fs::path folder = fs::absolute(request.spec).parent_path();
+  RETURN_IF_ERROR(invocation.engine->Work({*request.place, folder, request.data_folder}));
+  return 0;
+}
+
+Result<int> Train(TrainRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckInjection(request));
   RETURN_IF_ERROR(CheckCheckpoints(request));
   RETURN_IF_ERROR(CheckOutput(request));
   RETURN_IF_ERROR(CheckHeads(request));
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
-  ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));
+  ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
   if (NeedsForward(invocation, spec.numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, spec.numerics));
   }
   RETURN_IF_ERROR(CheckProcessor(spec.numerics, DescribeProcessor()));
+  if (request.place) {
+    request.place->numerics = spec.numerics;
+    request.place->task_json = DescribeTask(request, spec);
+  }
   RETURN_IF_ERROR(invocation.engine->Train(request));
   return 0;
+}
+
+Result<int> TrainHere(TrainRequest request, const Invocation& invocation) {
+  ASSIGN_OR_RETURN(request.place, FindPlace(request.ranks));
+  RETURN_IF_ERROR(CheckRanks(request));
+  return OnRanks(request.place, invocation, [&] {
+    const bool is_worker = request.place && !request.place->is_first();
+    return is_worker ? Work(request, invocation) : Train(request, invocation);
+  });
 }
 
 void AddExecutionOptions(CLI::App& command, TrainRequest& request) {
@@ -187,9 +248,10 @@ void AddTrainCommand(CLI::App& app, Invocation& invocation) {
   AddHeadOptions(*command, request->heads);
   AddExecutionOptions(*command, *request);
   AddRunOptions(*command, *request);
+  AddRankOptions(*command, request->ranks);
   command->callback([request, &invocation] {
     request->command_line = invocation.command_line;
-    invocation.action = [request, &invocation] { return Train(*request, invocation); };
+    invocation.action = [request, &invocation] { return TrainHere(*request, invocation); };
   });
 }
 

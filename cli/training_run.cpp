@@ -7,10 +7,12 @@
 #include <exception>
 #include <numeric>
 
+#include "base/digest.h"
 #include "base/exception_text.h"
 #include "cli/progress.h"
 #include "supernet/costs.h"
 #include "trainer/evaluation.h"
+#include "trainer/ranks/network.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -60,6 +62,13 @@ void Evaluate(const Experiment& experiment, const StopSignals& signals, bool qui
       outcome.subnets, outcome.subnets);
 }
 
+/// "4 stages", "4 stages in 2 processes".
+std::string DescribeLayout(const TrainingOptions& options) {
+  const std::string stages = FormatCount(options.stages, "stage", "stages");
+  if (!options.network) return stages;
+  return fmt::format("{} in {} processes", stages, options.network->ranks());
+}
+
 }  // namespace
 
 void TrainingSummary::AddLoss(float loss, std::int64_t planned) {
@@ -78,6 +87,28 @@ Status SetLayout(const LayoutOptions& layout, const Experiment& experiment,
   if (!layout.costs) return {};
   ASSIGN_OR_RETURN(options.costs, ReadCosts(*layout.costs, experiment.space, experiment.spec));
   return {};
+}
+
+Result<RankJob> DescribeJob(const Experiment& experiment, const TrainingOptions& options,
+                            const std::optional<std::filesystem::path>& costs) {
+  RankJob job;
+  job.spec_json = SpecToJson(experiment.spec);
+  job.device = experiment.device.str();
+  job.dataset_digest = ToHex(experiment.dataset->digest());
+  job.threads_per_stage = options.threads_per_stage;
+  job.stages = options.stages;
+  job.in_flight = options.in_flight;
+  job.partition = options.partition;
+  if (costs) {
+    ASSIGN_OR_RETURN(job.costs_json, ReadCostText(*costs));
+  }
+  job.policy = options.policy;
+  job.record_level = ToString(options.record_level);
+  job.stop_on_nan = options.stop_on_nan;
+  job.first = options.first;
+  job.begin_ns = options.begin_ns;
+  job.sends_layers = options.sends_layers;
+  return job;
 }
 
 TrainingOutcome TrainAndEvaluate(Experiment& experiment, TrainingOptions options,
@@ -107,7 +138,7 @@ std::string DescribeTraining(const TrainingOptions& options, const TrainingOutco
   std::string text = fmt::format("trained {} in {:.1f} s ({:.1f} subnets/s) on {}, {} schedule\n",
                                  FormatCount(trained, "subnet", "subnets"), summary.seconds,
                                  static_cast<double>(trained) / std::max(summary.seconds, 1e-9),
-                                 FormatCount(options.stages, "stage", "stages"), options.policy);
+                                 DescribeLayout(options), options.policy);
   if (!summary.last_losses.empty()) {
     const float sum = std::accumulate(summary.last_losses.begin(), summary.last_losses.end(), 0.0f);
     const auto count = static_cast<std::int64_t>(summary.last_losses.size());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "recorder/recorded_checkpoints.h"
 #include "store/record.h"
 #include "trainer/experiment.h"
+#include "trainer/ranks/job.h"
 #include "trainer/training.h"
 
 namespace verbatim {
@@ -30,6 +32,11 @@ struct TrainingSummary {
 /// Puts a layout into training options; reads its cost file.
 Status SetLayout(const LayoutOptions& layout, const Experiment& experiment,
                  TrainingOptions& options);
+
+/// What the other ranks are told to train; `costs`: the cost file of `options`. Whether they
+/// report, and checkpoints, are the caller's to add.
+Result<RankJob> DescribeJob(const Experiment& experiment, const TrainingOptions& options,
+                            const std::optional<std::filesystem::path>& costs);
 
 /// Trains as `options` say and evaluates, with a progress bar unless `quiet`. A stop leaves no
 /// evaluations: a record has all of them or none.

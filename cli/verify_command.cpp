@@ -16,6 +16,7 @@
 #include "cli/head_options.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/rank_options.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
 #include "store/reader.h"
@@ -39,6 +40,9 @@ struct VerifyOptions {
   fs::path output;
   std::vector<std::string> also;  ///< further reports
 };
+
+/// Subnets in flight where a re-execution runs in several processes.
+constexpr std::int64_t kInFlightOnRanks = 4;
 
 constexpr const char* kFooter =
     "Looks at the record's integrity first, then at the stream, then at causality: whether every\n"
@@ -97,7 +101,19 @@ Result<ReplaySelection> SelectionOf(const VerifyOptions& options, const RunInfo&
   return selection;
 }
 
-Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
+Status CheckRanks(VerifyOptions& options) {
+  ReexecutionRequest& request = options.request;
+  if (!request.place) return {};
+  if (options.explain) {
+    return NotOnRanks("--explain looks for its tensor",
+                      "Leave it out, and explain what is found in one process.");
+  }
+  request.place->task_json = DescribeRecordTask("verify");
+  request.layout.in_flight = kInFlightOnRanks;
+  return SettleStages(*request.place, request.layout);
+}
+
+Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckPaths(options));
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
   std::unique_ptr<RecordReader> reference;
@@ -114,6 +130,9 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
     const auto numerics = RecordedNumerics(*reader);
     if (numerics && NeedsForward(invocation, *numerics)) {
       return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
+    }
+    if (options.request.place) {
+      options.request.place->numerics = numerics.value_or(Numerics::kNative);
     }
   }
   Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
@@ -140,6 +159,21 @@ Result<int> Verify(VerifyOptions options, const Invocation& invocation) {
                               {"-o", options.output}));
   RETURN_IF_ERROR(WriteFurtherReports(options.also, verdict, *reader, reference.get()));
   return verdict.exit_code();
+}
+
+Result<int> VerifyHere(VerifyOptions options, const Invocation& invocation) {
+  ReexecutionRequest& request = options.request;
+  ASSIGN_OR_RETURN(auto place, FindPlace(request.ranks));
+  // What computes nothing is one process's work: nobody waits for the others.
+  if (options.reexecute.empty()) {
+    return place && !place->is_first() ? Result<int>(0) : Verify(options, invocation);
+  }
+  request.place = std::move(place);
+  RETURN_IF_ERROR(CheckRanks(options));
+  return OnRanks(request.place, invocation, [&] {
+    if (!request.place || request.place->is_first()) return Verify(options, invocation);
+    return WorkOnRecord(*request.place, "verify", request.record, request.data, invocation);
+  });
 }
 
 }  // namespace
@@ -182,7 +216,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->check(NamedPath());
   AddFurtherReportsOption(*command, options->also);
   command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] { return Verify(*options, invocation); };
+    invocation.action = [options, &invocation] { return VerifyHere(*options, invocation); };
   });
 }
 

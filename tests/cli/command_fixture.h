@@ -39,8 +39,16 @@ class FakeEngine : public Engine {
     verdict.first_difference = resume_difference;
     return resume_status;
   }
+  Status Work(const WorkRequest& request) override {
+    work_request = request;
+    return work_status;
+  }
+  void Dismiss(const RankPlace&, const std::optional<Error>& why) override {
+    dismissed.push_back(why);
+  }
   Status Reexecute(const RunInfo&, const ReexecuteOptions& options,
-                   ReexecutionSink& sink) override {
+                   const std::optional<RankPlace>& place, ReexecutionSink& sink) override {
+    reexecute_place = place;
     reexecute_options = options;
     if (!reexecute_status) return reexecute_status;
     if (!sink.OnEnvironment(computed.environment)) return {};
@@ -88,6 +96,10 @@ class FakeEngine : public Engine {
   std::optional<ProfileRequest> profile_request;
   Status profile_status;
   SampleRun computed = MakeSampleRun();
+  std::optional<WorkRequest> work_request;
+  Status work_status;
+  std::vector<std::optional<Error>> dismissed;
+  std::optional<RankPlace> reexecute_place;
   ReexecuteOptions reexecute_options;
   Status reexecute_status;
   std::vector<ExplainSide> explained;

@@ -1,0 +1,82 @@
+#include "cli/worker.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "cli/stop_signals.h"
+#include "supernet/costs.h"
+#include "trainer/experiment.h"
+#include "trainer/training.h"
+
+namespace verbatim {
+namespace {
+
+/// Its own data set must be the one that rank 0 records.
+Status CheckDataset(const RankJob& job, const Experiment& experiment) {
+  const std::string digest = ToHex(experiment.dataset->digest());
+  if (job.dataset_digest.empty() || job.dataset_digest == digest) return {};
+  return BadInput(fmt::format("the data set here is another one than rank 0's: digest {} instead "
+                              "of {}",
+                              digest, job.dataset_digest),
+                  "Let all ranks read the same files; --data DIR says where they are here.");
+}
+
+Result<Experiment> Prepare(const RankJob& job, const WorkRequest& request) {
+  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(job.spec_json, "the spec of rank 0"));
+  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(job.device));
+  ASSIGN_OR_RETURN(
+      Experiment experiment,
+      PrepareExperiment(spec, request.spec_folder.value_or(std::filesystem::path(job.spec_folder)),
+                        request.data_folder, device));
+  RETURN_IF_ERROR(CheckDataset(job, experiment));
+  return experiment;
+}
+
+Result<TrainingOptions> OptionsOf(const RankJob& job, const Experiment& experiment) {
+  TrainingOptions options;
+  options.stages = job.stages;
+  options.in_flight = job.in_flight;
+  options.threads_per_stage = job.threads_per_stage;
+  options.partition = job.partition;
+  if (!job.costs_json.empty()) {
+    ASSIGN_OR_RETURN(options.costs, ParseCosts(job.costs_json, "the cost file of rank 0",
+                                               experiment.space, experiment.spec));
+  }
+  options.sequence = job.sequence;
+  options.first = job.first;
+  options.begin_ns = job.begin_ns;
+  options.policy = job.policy;
+  ASSIGN_OR_RETURN(options.record_level, RecordLevelFromString(job.record_level));
+  options.stop_on_nan = job.stop_on_nan;
+  options.is_observed = job.is_observed;
+  options.has_checkpoints = job.has_checkpoints;
+  options.checkpoints.every = job.checkpoint_every;
+  options.sends_layers = job.sends_layers;
+  return options;
+}
+
+Status TrainPart(const RankJob& job, const WorkRequest& request, Network* network) {
+  at::set_num_threads(static_cast<int>(job.threads_per_stage));
+  ASSIGN_OR_RETURN(Experiment experiment, Prepare(job, request));
+  ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(job, experiment));
+  options.network = network;
+  RETURN_IF_ERROR(CheckTraining(experiment, options));
+  const StopSignals signals;
+  options.stop = &signals.requested();
+  ASSIGN_OR_RETURN(const TrainingOutcome outcome, Train(experiment, options));
+  if (outcome.status != RunStatus::kFailed) return {};
+  return Failed(fmt::format("the run failed: {}", outcome.detail));
+}
+
+}  // namespace
+
+Status WorkForRankZero(const WorkRequest& request, RankSession& session) {
+  ASSIGN_OR_RETURN(const auto job, session.Follow(request.place));
+  if (!job) return {};
+  const Status done = TrainPart(*job, request, session.network());
+  session.Leave(done ? "" : done.error().message);
+  return done;
+}
+
+}  // namespace verbatim
