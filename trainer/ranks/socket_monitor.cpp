@@ -8,12 +8,19 @@
 namespace verbatim {
 
 SocketMonitor::SocketMonitor(zmq::context_t& context, zmq::socket_t& watched)
-    : socket_(context, zmq::socket_type::pair) {
+    : watched_(watched), socket_(context, zmq::socket_type::pair) {
   // Names need to differ within a context only.
   const std::string name = fmt::format("inproc://monitor-{}", watched.handle());
   if (zmq_socket_monitor(watched.handle(), name.c_str(), ZMQ_EVENT_ALL) != 0) throw zmq::error_t();
   socket_.set(zmq::sockopt::linger, 0);
+  // No bound: libzmq's thread, which serves every connection, waits where an event finds no room.
+  socket_.set(zmq::sockopt::rcvhwm, 0);
   socket_.connect(name);
+}
+
+// It would wait for ever where an event finds no socket at all.
+SocketMonitor::~SocketMonitor() {
+  zmq_socket_monitor(watched_.handle(), nullptr, 0);
 }
 
 std::optional<SocketMonitor::Event> SocketMonitor::Next() {

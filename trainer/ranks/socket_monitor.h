@@ -15,6 +15,9 @@ class SocketMonitor {
   };
 
   SocketMonitor(zmq::context_t& context, zmq::socket_t& watched);
+  ~SocketMonitor();
+  SocketMonitor(const SocketMonitor&) = delete;
+  SocketMonitor& operator=(const SocketMonitor&) = delete;
 
   /// Readable where there is an event.
   zmq::socket_t& socket() { return socket_; }
@@ -22,6 +25,7 @@ class SocketMonitor {
   std::optional<Event> Next();
 
  private:
+  zmq::socket_t& watched_;
   zmq::socket_t socket_;
 };
 
