@@ -131,7 +131,10 @@ void Inbound::Attribute(int file, int rank, bool has_messages) {
     while (const auto event = monitor_.Next()) OnMonitorEvent(*event);
   }
   const auto connection = connections_.find(file);
-  if (connection == connections_.end()) return;  // it has closed meanwhile
+  if (connection == connections_.end()) {  // it closed before its messages were taken
+    if (has_messages) closed_.push_back(rank);
+    return;
+  }
   connection->second.rank = rank;
   connection->second.has_messages = connection->second.has_messages || has_messages;
 }

@@ -32,8 +32,8 @@ using std::chrono::milliseconds;
 constexpr std::int64_t kMessageBytesMax = std::int64_t{4} << 30;
 // Messages taken in a row before anything else is looked after.
 constexpr int kMessagesPerTurn = 256;
-// What a rank sent before its connection broke may still be on its way, on the other connection.
-constexpr milliseconds kLastWords{1000};
+// For how long a rank that cannot be reached while ranks join may yet turn out to have said why.
+constexpr milliseconds kJoinGrace{1000};
 
 /// One other rank.
 struct Peer {
@@ -138,6 +138,7 @@ class ZeroMqNetwork final : public Network {
   void SendQueued();
   void SendOne(int to, Message message);
   void SendAlive(Clock::time_point now);
+  milliseconds LastWords() const { return is_joined_ ? PeerTimeout() : kJoinGrace; }
   void CheckPeers(Clock::time_point now, bool is_drained);
   void CheckPeer(Peer& peer, Clock::time_point now, bool is_drained);
   void CheckJoin(Clock::time_point now);
@@ -280,7 +281,7 @@ milliseconds ZeroMqNetwork::Wait() const {
   if (!is_joined_) until = std::min(until, join_until_);
   for (const Peer& peer : peers_) {
     if (peer.broken_since && !peer.is_lost)
-      until = std::min(until, *peer.broken_since + kLastWords);
+      until = std::min(until, *peer.broken_since + LastWords());
   }
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(until - now));
 }
@@ -359,11 +360,13 @@ void ZeroMqNetwork::CheckPeers(Clock::time_point now, bool is_drained) {
   ForPeers([&](Peer& peer) { CheckPeer(peer, now, is_drained); });
 }
 
+// A rank that ends takes both connections with it, and what it sent before arrives before its own
+// one closes, however slowly: until then a broken connection to it proves nothing.
 void ZeroMqNetwork::CheckPeer(Peer& peer, Clock::time_point now, bool is_drained) {
   const bool is_broken = !peer.out->broken().empty();
   if (is_broken && !peer.broken_since) peer.broken_since = now;
   if (is_drained && peer.has_closed) return Lose(peer, "closed its connection");
-  if (is_drained && is_broken && now >= *peer.broken_since + kLastWords) {
+  if (is_drained && is_broken && now >= *peer.broken_since + LastWords()) {
     return Lose(peer, peer.out->broken());
   }
   if (is_joined_ && listening_.IsGone(peer.heard)) {
