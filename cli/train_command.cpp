@@ -18,9 +18,11 @@
 #include "cli/output_file.h"
 #include "cli/rank_options.h"
 #include "store/checkpoint_files.h"
+#include "store/merkle.h"
 #include "supernet/fault.h"
 #include "supernet/spec.h"
 #include "supernet/spec_limits.h"
+#include "supernet/text_file.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -122,11 +124,21 @@ Status CheckRanks(TrainRequest& request) {
   return SettleStages(*request.place, request.layout);
 }
 
+/// What a list of subnets holds; empty where the sampler reads none, or it cannot be read, of which
+/// the sampler tells.
+std::string ListDigest(const TrainRequest& request, const Spec& spec) {
+  const std::string& name = spec.sampler.ListFile();
+  if (name.empty()) return "";
+  const auto text = ReadTextFile(fs::absolute(request.spec).parent_path() / name, "the list", "");
+  return text ? ToHex(Blake2b(*text)) : "";
+}
+
 /// What every rank must have been asked for alike.
 std::string DescribeTask(const TrainRequest& request, const Spec& spec) {
   const LayoutOptions& layout = request.layout;
   nlohmann::json task{{"command", "train"},
                       {"spec", nlohmann::json::parse(SpecToJson(spec))},
+                      {"list", ListDigest(request, spec)},
                       {"stages", layout.stages},
                       {"in_flight", layout.in_flight},
                       {"partition", layout.partition},

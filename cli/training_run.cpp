@@ -147,6 +147,11 @@ std::string DescribeTraining(const TrainingOptions& options, const TrainingOutco
                         FormatNumber(sum / static_cast<float>(count), 5), count);
   }
   if (!summary.evaluations.empty()) text += DescribeEvaluations(summary.evaluations);
+  if (options.network) {
+    const double megabytes = static_cast<double>(outcome.bytes_moved) / 1e6;
+    text += fmt::format("between processes: {:.1f} MB, {:.2f} MB a subnet\n", megabytes,
+                        megabytes / static_cast<double>(std::max<std::int64_t>(trained, 1)));
+  }
   if (outcome.status == RunStatus::kInterrupted) text += outcome.detail + "\n";
   return text;
 }
