@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "recorder/rank_report.h"
 #include "schedule/partition.h"
 #include "schedule/placement.h"
 #include "schedule/policy.h"
@@ -26,7 +27,6 @@
 #include "trainer/experiment.h"
 #include "trainer/in_process_transport.h"
 #include "trainer/rank_link.h"
-#include "trainer/rank_report.h"
 #include "trainer/stage.h"
 #include "trainer/training.h"
 

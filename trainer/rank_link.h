@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/status.h"
+#include "recorder/rank_report.h"
 #include "schedule/rank_scheduler.h"
 #include "trainer/layer_message.h"
-#include "trainer/rank_report.h"
 #include "trainer/ranks/network.h"
 #include "trainer/stage.h"
 #include "trainer/subnet_run.h"

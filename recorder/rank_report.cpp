@@ -1,4 +1,4 @@
-#include "trainer/rank_report.h"
+#include "recorder/rank_report.h"
 
 #include <fmt/format.h>
 
@@ -7,38 +7,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/decoder.h"
 #include "base/encoding.h"
-#include "base/little_endian.h"
 #include "store/packed_rows.h"
 
 namespace verbatim {
 namespace {
-
-/// Reads what EncodeReport writes; after the first lack it gives zeros.
-class ReportReader {
- public:
-  explicit ReportReader(std::string_view bytes) : bytes_(bytes) {}
-
-  template <int kWidth>
-  std::uint64_t Number() {
-    const std::string_view field = Bytes(kWidth);
-    return field.empty() ? 0 : GetLittle<kWidth>(field.data());
-  }
-  std::string_view String() { return Bytes(Number<4>()); }
-  bool IsWhole() const { return is_sound_ && bytes_.empty(); }
-
- private:
-  std::string_view Bytes(std::size_t size) {
-    if (size > bytes_.size()) is_sound_ = false;
-    if (!is_sound_) return {};
-    const std::string_view field = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return field;
-  }
-
-  std::string_view bytes_;
-  bool is_sound_ = true;
-};
 
 void SortRows(RankReport& report) {
   std::ranges::sort(report.accesses, {}, &AccessRow::layer);
@@ -65,22 +39,26 @@ std::string EncodeReport(std::int64_t seq, RankReport report) {
 }
 
 Result<RankReport> DecodeReport(std::int64_t seq, std::string_view bytes) {
-  ReportReader reader(bytes);
+  Decoder in(bytes);
   RankReport report;
-  const bool has_loss = reader.Number<1>() != 0;
-  const auto loss = std::bit_cast<float>(static_cast<std::uint32_t>(reader.Number<4>()));
-  if (has_loss) report.loss = loss;
-  report.versions_moved = static_cast<std::int64_t>(reader.Number<8>());
-  report.bytes_moved = static_cast<std::int64_t>(reader.Number<8>());
-  const std::string_view accesses = reader.String();
-  const std::string_view activations = reader.String();
-  const std::string_view activity = reader.String();
-  if (!reader.IsWhole()) return BadInput(fmt::format("its report of subnet {} is cut off", seq));
+  const std::uint8_t has_loss = in.U8();
+  const std::uint32_t loss_bits = in.U32();
+  if (has_loss != 0) report.loss = std::bit_cast<float>(loss_bits);
+  report.versions_moved = in.I64();
+  report.bytes_moved = in.I64();
+  const std::string_view accesses = in.String();
+  const std::string_view activations = in.String();
+  const std::string_view activity = in.String();
+  if (in.failed()) return BadInput(fmt::format("its report of subnet {} is cut off", seq));
+  if (in.left() > 0 || has_loss > 1 || (has_loss == 0 && loss_bits != 0)) {
+    return BadInput(fmt::format("its report of subnet {} has what no report has", seq));
+  }
   std::optional<std::string> problem;
   if (!accesses.empty()) problem = UnpackAccesses(seq, accesses, report.accesses);
   if (!problem && !activations.empty())
     problem = UnpackActivations(activations, report.activations);
   if (!problem && !activity.empty()) problem = UnpackActivity(activity, report.activity);
+  if (!problem && !accesses.empty() && report.accesses.empty()) problem = "accesses of no layer";
   if (problem) return BadInput(fmt::format("its report of subnet {}: {}", seq, *problem));
   return report;
 }

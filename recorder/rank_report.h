@@ -30,7 +30,7 @@ struct RankReport {
 
 /// Sorts the rows.
 std::string EncodeReport(std::int64_t seq, RankReport report);
-/// The inverse; kBadInput where it is none.
+/// The inverse; kBadInput for what EncodeReport does not write.
 Result<RankReport> DecodeReport(std::int64_t seq, std::string_view bytes);
 
 /// Tells the observer everything but that the subnet is finished.
