@@ -152,6 +152,13 @@ Status MakeFolder(const fs::path& folder) {
   return Cannot("make the folder", folder, error);
 }
 
+Status CutFile(const fs::path& path, std::uint64_t size) {
+  if (truncate(path.c_str(), static_cast<off_t>(size)) != 0) return Cannot("cut", path, errno);
+  ASSIGN_OR_RETURN(DurableFile file, DurableFile::Append(path));
+  RETURN_IF_ERROR(file.Sync());
+  return file.Close();
+}
+
 Status RemoveFile(const fs::path& path) {
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return Cannot("remove", path, errno);
   return {};

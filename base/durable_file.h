@@ -2,6 +2,7 @@
 // each is checked. Errors are kFailed with the path, what the system said and what to do.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -48,6 +49,9 @@ Status WriteDurably(const std::filesystem::path& path, std::span<const std::stri
 
 /// A folder, also where it exists already; its parent must exist.
 Status MakeFolder(const std::filesystem::path& folder);
+
+/// Leaves the first `size` bytes of a file that has at least as many, and no others on the disk.
+Status CutFile(const std::filesystem::path& path, std::uint64_t size);
 
 /// A file that does not exist is no error.
 Status RemoveFile(const std::filesystem::path& path);

@@ -93,6 +93,18 @@ TEST(DurableFileTest, CreateReplacesWhatWasThere) {
   EXPECT_EQ(ContentOf(folder / "a"), "short");
 }
 
+TEST(DurableFileTest, CutLeavesTheFirstBytes) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "a") << "0123456789";
+  EXPECT_TRUE(CutFile(folder / "a", 10).has_value());
+  EXPECT_EQ(ContentOf(folder / "a"), "0123456789");
+  EXPECT_TRUE(CutFile(folder / "a", 4).has_value());
+  EXPECT_EQ(ContentOf(folder / "a"), "0123");
+  const Status missing = CutFile(folder / "b", 0);
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().kind, ErrorKind::kFailed);
+}
+
 TEST(FolderTest, AFolderThatExistsIsNoError) {
   const test::TemporaryFolder folder;
   EXPECT_TRUE(MakeFolder(folder / "a").has_value());
