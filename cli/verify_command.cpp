@@ -22,6 +22,7 @@
 #include "store/reader.h"
 #include "verify/against.h"
 #include "verify/head_check.h"
+#include "verify/part_check.h"
 
 namespace verbatim {
 namespace {
@@ -36,6 +37,7 @@ struct VerifyOptions {
   fs::path against;  ///< a recorded reference; empty: none
   std::vector<fs::path> heads;
   fs::path key;  ///< that the heads must be signed with; empty: any or none
+  std::vector<fs::path> parts;
   std::string format = "text";
   fs::path output;
   std::vector<std::string> also;  ///< further reports
@@ -53,6 +55,7 @@ constexpr const char* kFooter =
     "\n"
     "--head compares the record with heads that were kept elsewhere (verbatim head), which shows\n"
     "whether it was changed, cut or replaced since, even by somebody who knows the format.\n"
+    "--part compares it with what the ranks of a run on several hosts kept of their own work.\n"
     "\n"
     "Exit code 0: nothing found; 1: a difference or violation; 3: the record is damaged; 4: this\n"
     "machine cannot decide, such as in another numeric environment.\n"
@@ -62,6 +65,7 @@ constexpr const char* kFooter =
     "  verbatim verify run.db --reexecute all\n"
     "  verbatim verify run.db --reexecute 50 --draw-seed 7 --data /data/digits\n"
     "  verbatim verify run.db --head /kept/run.head --key run.key.pub\n"
+    "  verbatim verify run.db --part /from/node1/run.db.rank-1 --part /from/node2/run.db.rank-2\n"
     "  verbatim verify run.db --against reference.db --also report.html\n"
     "  verbatim verify run.db --format json -o verdict.json\n"
     "  verbatim verify run.db --format markdown >> $GITHUB_STEP_SUMMARY\n"
@@ -84,6 +88,9 @@ Status CheckPaths(const VerifyOptions& options) {
   std::vector<fs::path> records{options.request.record};
   if (!options.against.empty()) records.push_back(options.against);
   RETURN_IF_ERROR(CheckReportFiles({"-o", options.output}, options.also, records));
+  std::vector<OutputOption> outputs{{"-o", options.output}};
+  for (const std::string& file : options.also) outputs.push_back({"--also", file});
+  RETURN_IF_ERROR(RefuseInputs(outputs, options.parts));
   std::error_code error;
   if (fs::equivalent(options.against, options.request.record, error)) {
     return UsageError(fmt::format("--against {} is the record itself", options.against.string()),
@@ -121,6 +128,7 @@ Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
     ASSIGN_OR_RETURN(reference, RecordReader::Open(options.against));
   }
   ASSIGN_OR_RETURN(const auto heads, ReadKeptHeads(options.heads));
+  ASSIGN_OR_RETURN(auto parts, OpenParts(options.parts));
   std::optional<PublicKey> key;
   if (!options.key.empty()) {
     ASSIGN_OR_RETURN(key, ReadPublicKey(options.key));
@@ -137,6 +145,7 @@ Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
   }
   Verdict verdict = Examine(*reader, options.request.record.string(), invocation);
   if (!heads.empty()) AddHeadCheck(*reader, heads, key, verdict);
+  if (!parts.empty()) RETURN_IF_ERROR(AddPartCheck(*reader, parts, verdict));
   // What a damaged record says cannot be executed.
   if (reexecute && verdict.damaged) SayNotReexecuted(verdict);
   if (reexecute && !verdict.damaged) {
@@ -207,6 +216,15 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->type_name("REF.db")
       ->check(NamedPath());
   AddKeptHeadOptions(*command, options->heads, options->key);
+  command
+      ->add_option(
+          "--part", options->parts,
+          "A file that a rank kept of its own part of the run; may be given several times. "
+          "Example: --part run.db.rank-1")
+      ->type_name("FILE")
+      ->check(NamedPath())
+      ->expected(1)
+      ->take_all();
   AddVerdictFormatOption(*command, options->format);
   command
       ->add_option("-o,--output", options->output,

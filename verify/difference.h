@@ -19,7 +19,7 @@ enum class DifferenceClass {
   kInitialWeights,  ///< before the first subnet
   kSchedule,        ///< an access saw a version other than its causal predecessor's
   kComputation,     ///< all inputs equal, the output not
-  kForged,          ///< the record is not the one that a head kept elsewhere is of
+  kForged,          ///< the record is not what a head or a rank's part, kept elsewhere, says
 };
 /// "environment", "spec", "sample order", "batch bytes", "initial weights", "schedule",
 /// "computation", "damaged or forged".

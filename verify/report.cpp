@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "verify/confidence.h"
+#include "verify/head_check.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -35,6 +38,11 @@ std::string DamagedText(const Verdict& verdict) {
   }
   const bool is_one = names.find(" and ") == std::string::npos;
   return fmt::format("{} {} damaged, so nothing was compared", names, is_one ? "is" : "are");
+}
+
+bool HasFailed(const Verdict& verdict, std::string_view name) {
+  const auto found = std::ranges::find(verdict.checks, name, &Check::name);
+  return found != verdict.checks.end() && found->outcome == Outcome::kFailed;
 }
 
 /// "first at subnet 12, layer block3.1, forward (computation)".
@@ -152,8 +160,9 @@ std::string Summary(const Verdict& verdict) {
   if (verdict.damaged) return "the record is damaged";
   const Counts& counts = verdict.counts;
   if (verdict.first_difference && verdict.first_difference->kind == DifferenceClass::kForged) {
-    return fmt::format("{}: not the record that the heads are of ({})",
-                       SubnetsAndAccesses(counts.subnets, counts.accesses),
+    const bool by_heads = HasFailed(verdict, kCheckHeads);
+    return fmt::format("{}: not {} ({})", SubnetsAndAccesses(counts.subnets, counts.accesses),
+                       by_heads ? "the record that the heads are of" : "what its ranks kept",
                        ToString(DifferenceClass::kForged));
   }
   if (verdict.first_difference && !verdict.is_reference_difference) {

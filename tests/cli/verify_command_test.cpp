@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "recorder/part_file.h"
 #include "tests/cli/command_fixture.h"
 
 namespace verbatim {
@@ -37,6 +38,64 @@ TEST_F(VerifyCommand, FindsDamage) {
   const CommandResult result = Run({"verify", WriteRecord(sample)});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.out, EndsWith("the record is damaged\n"));
+}
+
+/// What a rank that ran the sample's second stage kept.
+std::string PartFileOf(const SampleRun& sample) {
+  std::string bytes = EncodePartHead() + EncodeFrame(PartSession{SpecDigest(sample.run.spec_json),
+                                                                 1, 2, "node-7", "2026-01-31"});
+  for (const SubnetRow& row : sample.subnets) {
+    RankReport report;
+    for (const AccessRow& access : row.accesses) {
+      if (access.stage == 1) report.accesses.push_back(access);
+    }
+    bytes += EncodeFrame(row.seq, EncodeReport(row.seq, report));
+  }
+  return bytes;
+}
+
+TEST_F(VerifyCommand, ComparesWithWhatARankKept) {
+  SampleRun sample = MakeSampleRun();
+  const std::string part = PartFileOf(sample);
+  const std::string file = WriteFile("run.db.rank-1", part);
+  const CommandResult equal = Run({"verify", WriteRecord(sample), "--part", file});
+  EXPECT_EQ(equal.exit_code, 0) << equal.out << equal.err;
+  EXPECT_THAT(equal.out, HasSubstr("passed   parts        12 parts compared, of rank 1"));
+
+  sample.subnets[7].accesses.back().weights->bytes[0] ^= 1;
+  const std::string forged = WriteRecord(sample, "forged.db");  // agrees with itself
+  EXPECT_EQ(Run({"verify", forged}).exit_code, 0);
+  for (const char* format : {"text", "json", "junit", "markdown", "html"}) {
+    const CommandResult result = Run({"verify", forged, "--part", file, "--format", format});
+    EXPECT_EQ(result.exit_code, 1) << format << result.err;
+    EXPECT_THAT(result.out, HasSubstr("damaged or forged")) << format;
+    EXPECT_THAT(result.out, HasSubstr("run.db.rank-1")) << format;
+  }
+}
+
+TEST_F(VerifyCommand, RefusesWhatIsNoPartOfTheRun) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const std::string good = PartFileOf(MakeSampleRun());
+  SampleRun stranger = MakeSampleRun();
+  stranger.run.spec_json += " ";
+  const struct {
+    std::string content;
+    const char* message;
+  } cases[] = {{"", "is empty"},
+               {"SQLite format 3", "is no rank's part file"},
+               {good.substr(0, 40), "is cut off"},
+               {PartFileOf(stranger), "of a run with another spec"}};
+  for (const auto& [content, message] : cases) {
+    const CommandResult result = Run({"verify", record, "--part", WriteFile("part", content)});
+    EXPECT_EQ(result.exit_code, 3) << message;
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr(message));
+  }
+  EXPECT_EQ(Run({"verify", record, "--part", Path("missing")}).exit_code, 3);
+  const std::string file = WriteFile("part", good);
+  EXPECT_EQ(Run({"verify", record, "--part", file, "-o", file}).exit_code, 2);
+  EXPECT_EQ(Run({"verify", record, "--part"}).exit_code, 2);
+  EXPECT_EQ(ReadFile(file), good);
 }
 
 TEST_F(VerifyCommand, WritesFurtherReportsInTheFormatOfTheirNames) {
