@@ -108,9 +108,11 @@ void Pipeline::ServeStage(int index, Stage& stage) {
     lock.unlock();
     if (options_.probe) options_.probe->BeforeTask(index, task);
     stage.Execute(task, subnet);
+    const Status room = options_.parts ? options_.parts->WaitForRoom() : Status{};
     lock.lock();
     executed_[index].reset();
     if (over_) return;
+    if (!room) return Abort(room.error().message);
     TaskFinished(index, task, lock);
     WakeReadyStages();
   }

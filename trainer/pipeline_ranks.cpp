@@ -198,7 +198,14 @@ void Pipeline::SendReport(std::int64_t seq) {
   if (placement_.End(rank_) == placement_.stages()) report.loss = subnets_.at(seq).loss;
   report.versions_moved = scheduler_.versions_moved();
   report.bytes_moved = link_->bytes_moved();
-  link_->Send(0, MessageKind::kFinished, seq, EncodeReport(seq, std::move(report)));
+  std::string text = EncodeReport(seq, std::move(report));
+  // First, for rank 0 may record the subnet as soon as it has the report.
+  if (options_.parts) {
+    if (const Status kept = options_.parts->AddPart(seq, text); !kept) {
+      return Abort(kept.error().message);
+    }
+  }
+  link_->Send(0, MessageKind::kFinished, seq, std::move(text));
 }
 
 void Pipeline::OnMessage(int from, Message message) {

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "recorder/observer.h"
+#include "recorder/part_sink.h"
 #include "schedule/task.h"
 #include "store/record.h"
 #include "supernet/costs.h"
@@ -54,8 +55,11 @@ struct TrainingOptions {
   /// Where the stages are in several processes: between the ranks, connected and not started. Every
   /// rank trains under the same options, but for what is said here. Rank 0 alone has an observer,
   /// checkpoints and progress; the others only need to know that it does. Policy "causal" only.
-  Network* network = nullptr;    ///< null: one process
-  bool is_observed = false;      ///< other ranks: that rank 0 has an observer
+  Network* network = nullptr;  ///< null: one process
+  bool is_observed = false;    ///< other ranks: that rank 0 has an observer
+  /// Other ranks of a run that is observed: keeps what they report of each subnet, before they do;
+  /// null: nobody.
+  PartSink* parts = nullptr;
   bool has_checkpoints = false;  ///< other ranks: that rank 0 takes them, every `checkpoints.every`
   /// That rank 0's layers are not the initial ones: it sends them to all.
   bool sends_layers = false;
