@@ -11,6 +11,7 @@ constexpr Target kTargets[] = {
     {"packed", RunPacked, PackedSeeds}, {"safetensors", RunSafetensors, SafetensorsSeeds},
     {"head", RunHead, HeadSeeds},       {"proof", RunProof, ProofSeeds},
     {"key", RunKey, nullptr},           {"wire", RunWire, WireSeeds},
+    {"part", RunPart, PartSeeds},
 };
 
 }  // namespace

@@ -37,6 +37,7 @@ void RunHead(std::string_view input);
 void RunProof(std::string_view input);
 void RunKey(std::string_view input);
 void RunWire(std::string_view input);
+void RunPart(std::string_view input);
 
 std::vector<std::string> CostsSeeds();
 std::vector<std::string> RecordSeeds();
@@ -45,5 +46,6 @@ std::vector<std::string> SafetensorsSeeds();
 std::vector<std::string> HeadSeeds();
 std::vector<std::string> ProofSeeds();
 std::vector<std::string> WireSeeds();
+std::vector<std::string> PartSeeds();
 
 }  // namespace verbatim::fuzz
