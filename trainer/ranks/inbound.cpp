@@ -109,18 +109,22 @@ void Inbound::OnMonitorEvent(const SocketMonitor::Event& event) {
 }
 
 void Inbound::OnDisconnected(int file) {
-  const Connection connection = std::exchange(connections_[file], {});
+  Connection connection = std::exchange(connections_[file], {});
   connections_.erase(file);
-  const std::string failure = std::exchange(handshake_failure_, "");
-  if (connection.rank >= 0) {
-    if (connection.has_messages) closed_.push_back(connection.rank);
-    return;
+  connection.failure = std::exchange(handshake_failure_, "");
+  if (connection.has_messages) closed_.push_back(connection.rank);
+  if (connection.rank < 0) closed_unknown_[file] = std::move(connection);
+}
+
+void Inbound::LogStrangers() {
+  for (const auto& [file, connection] : std::exchange(closed_unknown_, {})) {
+    if (connection.failure.empty() && denied_ > 0) {
+      --denied_;
+      continue;
+    }
+    log_.Add(connection.address,
+             connection.failure.empty() ? "it does not speak this protocol" : connection.failure);
   }
-  if (failure.empty() && denied_ > 0) {
-    --denied_;
-    return;
-  }
-  log_.Add(connection.address, failure.empty() ? "it does not speak this protocol" : failure);
 }
 
 // A file descriptor may have been somebody else's before: what the monitor says about that was said
@@ -131,17 +135,21 @@ void Inbound::Attribute(int file, int rank, bool has_messages) {
     while (const auto event = monitor_.Next()) OnMonitorEvent(*event);
   }
   const auto connection = connections_.find(file);
-  if (connection == connections_.end()) {  // it closed before its messages were taken
-    if (has_messages) closed_.push_back(rank);
+  if (connection != connections_.end()) {
+    connection->second.rank = rank;
+    connection->second.has_messages = connection->second.has_messages || has_messages;
     return;
   }
-  connection->second.rank = rank;
-  connection->second.has_messages = connection->second.has_messages || has_messages;
+  closed_unknown_.erase(file);
+  if (has_messages) closed_.push_back(rank);
 }
 
 std::optional<Inbound::Received> Inbound::Next() {
   zmq::message_t header;
-  if (!socket_.recv(header, zmq::recv_flags::dontwait)) return std::nullopt;
+  if (!socket_.recv(header, zmq::recv_flags::dontwait)) {
+    LogStrangers();
+    return std::nullopt;
+  }
   const std::string user = header.gets(kUserId);
   const int file = header.get(ZMQ_SRCFD);
   Received received{-1, header.size(), DecodedMessage{}};

@@ -45,10 +45,13 @@ class Inbound {
     std::string address;
     int rank = -1;              ///< whose it is, once a message has come
     bool has_messages = false;  ///< other than kAlive
+    std::string failure;        ///< of its handshake
   };
 
   void OnMonitorEvent(const SocketMonitor::Event& event);
   void OnDisconnected(int file);
+  /// Of whoever has gone, and sent no message of a rank.
+  void LogStrangers();
   /// Whose connection the file descriptor is.
   void Attribute(int file, int rank, bool has_messages);
 
@@ -58,8 +61,9 @@ class Inbound {
   zmq::socket_t socket_;
   SocketMonitor monitor_;
   std::string endpoint_;
-  std::map<int, Connection> connections_;  ///< by file descriptor
-  std::string handshake_failure_;          ///< of the connection that closes next
+  std::map<int, Connection> connections_;     ///< by file descriptor
+  std::map<int, Connection> closed_unknown_;  ///< none of their messages is taken yet, if any came
+  std::string handshake_failure_;             ///< of the connection that closes next
   std::vector<int> closed_;
 };
 

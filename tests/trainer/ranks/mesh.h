@@ -77,6 +77,10 @@ class Lines {
       changed_.notify_all();
     };
   }
+  std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return lines_.size();
+  }
   std::string WaitForFirst() {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, kPatience, [&] { return !lines_.empty(); }));
@@ -92,11 +96,12 @@ class Lines {
 struct Mesh {
   explicit Mesh(std::size_t ranks) : inboxes(ranks), networks(ranks), errors(ranks) {}
 
-  std::vector<Inbox> inboxes;  ///< before the networks, which write to them to their end
+  // Before the networks, which write to them to their end.
+  std::vector<Inbox> inboxes;
+  Lines refused;  ///< of rank 0
   std::vector<std::unique_ptr<Network>> networks;
   std::vector<std::string> errors;  ///< of those that have not connected
   std::vector<RankAddress> addresses;
-  Lines refused;  ///< of rank 0
 
   std::size_t size() const { return networks.size(); }
   void Start() {

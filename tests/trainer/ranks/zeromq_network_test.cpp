@@ -161,6 +161,7 @@ TEST_P(ZeroMqNetwork, LosesNobodyWhoMayLeave) {
   mesh->networks[0]->Close(kNeverMs);
   mesh->networks[2]->Close(kNeverMs);
   for (auto& inbox : mesh->inboxes) EXPECT_EQ(inbox.losses(), 0u);
+  EXPECT_EQ(mesh->refused.count(), 0u) << mesh->refused.WaitForFirst();
 }
 
 TEST(ZeroMqPeers, ASilentRankIsLost) {
