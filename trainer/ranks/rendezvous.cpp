@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds kPause{20};
 /// Beyond rank 0's own limit, so that its answer says who is missing.
 constexpr std::int64_t kAnswerGraceMs = 10'000;
 /// For the others to read why there is no run.
-constexpr std::int64_t kFarewellMs = 3'000;
+constexpr std::int64_t kFarewellMs = 10'000;
 
 constexpr const char* kMissingHint =
     "See what the others said. All must reach MASTER_ADDR and MASTER_PORT; --join-timeout gives "
@@ -45,6 +45,18 @@ std::string CardName(int rank) {
 
 std::string SeenName(int rank) {
   return fmt::format("seen/{}", rank);
+}
+
+/// Rank 0: gives the others, late ones too, time to read why there is no run: the store and the
+/// token's file may go with rank 0.
+void AwaitReaders(const RankSetting& rank, const NetworkSetting& network, RendezvousStore& store) {
+  const auto end =
+      Clock::now() + std::chrono::milliseconds(std::min(kFarewellMs, network.join_timeout_ms));
+  for (int other = 1; other < rank.ranks; ++other) {
+    while (Clock::now() < end && !store.Has(KeyOf(rank, SeenName(other))).value_or(true)) {
+      std::this_thread::sleep_for(kPause);
+    }
+  }
 }
 
 /// One rank at the rendezvous, with the token in hand.
@@ -77,6 +89,7 @@ class Visitor {
         "MASTER_PORT.");
   }
   Result<bool> Has(const std::string& name) { return store_.Has(KeyOf(rank_, name)); }
+  void AwaitOthers() { AwaitReaders(rank_, network_, store_); }
   void Note(const std::string& name) {
     // Nothing but rank 0's patience depends on it.
     (void)store_.Set(KeyOf(rank_, name), "1");
@@ -218,18 +231,6 @@ std::vector<RankAddress> AddressesOf(const RankAnswer& answer) {
   return addresses;
 }
 
-/// Gives the others, late ones too, time to read why there is no run: the store and the token's
-/// file may go with rank 0.
-void AwaitReaders(Visitor& visitor) {
-  const std::int64_t limit = std::min(kFarewellMs, visitor.network().join_timeout_ms);
-  const auto end = Clock::now() + std::chrono::milliseconds(limit);
-  for (int rank = 1; rank < visitor.rank().ranks; ++rank) {
-    while (Clock::now() < end && !visitor.Has(SeenName(rank)).value_or(true)) {
-      std::this_thread::sleep_for(kPause);
-    }
-  }
-}
-
 /// Rank 0's part once it listens.
 Result<RankAnswer> Lead(Visitor& visitor, const RankCard& card, const std::string& job_json) {
   Gathering gathering(visitor, card);
@@ -243,7 +244,7 @@ Result<RankAnswer> Lead(Visitor& visitor, const RankCard& card, const std::strin
   }
   RETURN_IF_ERROR(visitor.Put("answer", ToJson(answer)));
   if (fits) return answer;
-  AwaitReaders(visitor);
+  visitor.AwaitOthers();
   return tl::unexpected(fits.error());
 }
 
@@ -314,7 +315,10 @@ Result<Joined> Join(const RankSetting& rank, const NetworkSetting& network, cons
   VERBATIM_CHECK(rank.rank >= 0 && rank.rank < rank.ranks, "rank {} of {}", rank.rank, rank.ranks);
   RETURN_IF_ERROR(ComeOnce(rank, store));
   auto joined = Meet(rank, network, facts, job_json, store, open);
-  if (!joined) GiveUp(rank, store);
+  if (joined) return joined;
+  const bool has_answered = store.Has(KeyOf(rank, "answer")).value_or(true);
+  GiveUp(rank, store);
+  if (rank.rank == 0 && !has_answered) AwaitReaders(rank, network, store);
   return joined;
 }
 
