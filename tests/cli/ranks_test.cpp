@@ -100,6 +100,7 @@ TEST_F(Ranks, StagesAreKept) {
   Launch(0, 2);
   ASSERT_EQ(Run({"train", spec_, "-o", Path("run.db"), "--stages", "4"}).exit_code, 0);
   EXPECT_EQ(engine_.train_request.layout.stages, 4);
+  engine_.trained = 0;
   ExpectUsage({"resume", WriteRecord(MakeSampleRun()), "--stages", "1"},
               "--stages 1: 2 ranks need a stage each");
 }
@@ -170,7 +171,7 @@ TEST_F(Ranks, VerifyAloneIsRankZeros) {
   EXPECT_EQ(other.exit_code, 0);
   EXPECT_EQ(other.out, "");
   Launch(0, 2);
-  EXPECT_THAT(Run({"verify", record}).out, HasSubstr("nothing was found"));
+  EXPECT_THAT(Run({"verify", record}).out, HasSubstr("intact and causal"));
   EXPECT_FALSE(engine_.work_request.has_value());
   EXPECT_TRUE(engine_.dismissed.empty());
 }
