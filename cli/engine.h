@@ -17,6 +17,7 @@
 #include "cli/head_options.h"
 #include "cli/layout_options.h"
 #include "cli/rank_options.h"
+#include "cli/rank_part.h"
 #include "replay/explain.h"
 #include "replay/reexecute.h"
 #include "store/reader.h"
@@ -47,6 +48,7 @@ struct TrainRequest {
   bool quiet = false;
   std::string command_line;
   RankOptions ranks;
+  bool keep_parts = false;
   std::optional<RankPlace> place;  ///< of rank 0; absent: one process
 };
 
@@ -62,6 +64,7 @@ struct ResumeRequest {
   bool quiet = false;
   std::string command_line;
   RankOptions ranks;
+  bool keep_parts = false;
   std::optional<RankPlace> place;  ///< as TrainRequest's
 };
 
@@ -70,6 +73,7 @@ struct WorkRequest {
   RankPlace place;
   std::optional<std::filesystem::path> spec_folder;  ///< where it has the spec's relative paths
   std::optional<std::filesystem::path> data_folder;  ///< --data
+  std::optional<RankPartRequest> part;               ///< absent: it keeps none
 };
 
 /// Options of `verbatim profile`, as typed.

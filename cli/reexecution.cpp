@@ -82,7 +82,7 @@ std::string DescribeRecordTask(const std::string& command) {
 Result<int> WorkOnRecord(RankPlace place, const std::string& command,
                          const std::filesystem::path& record,
                          const std::optional<std::filesystem::path>& data,
-                         const Invocation& invocation) {
+                         const std::optional<RankPartRequest>& part, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckDataFolder(data));
   {
     // Closed again before rank 0 may write to it.
@@ -93,7 +93,7 @@ Result<int> WorkOnRecord(RankPlace place, const std::string& command,
     return tl::unexpected(ForwardToEngine(invocation.argv, place.numerics));
   }
   place.task_json = DescribeRecordTask(command);
-  RETURN_IF_ERROR(invocation.engine->Work({place, std::nullopt, data}));
+  RETURN_IF_ERROR(invocation.engine->Work({place, std::nullopt, data, part}));
   return 0;
 }
 

@@ -41,11 +41,11 @@ Verdict Examine(const RecordReader& reader, const std::string& record,
 std::optional<Numerics> RecordedNumerics(const RecordReader& reader);
 
 /// A rank other than 0 of a command that works on a record: reads no more of it than the numeric
-/// profile, and computes what rank 0 says.
+/// profile, and computes what rank 0 says. `part`: of a command that goes on with the record.
 Result<int> WorkOnRecord(RankPlace place, const std::string& command,
                          const std::filesystem::path& record,
                          const std::optional<std::filesystem::path>& data,
-                         const Invocation& invocation);
+                         const std::optional<RankPartRequest>& part, const Invocation& invocation);
 
 /// What all ranks of such a command have been asked for alike: RankPlace::task_json.
 std::string DescribeRecordTask(const std::string& command);

@@ -118,7 +118,8 @@ Result<int> ReplayHere(ReplayOptions options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckRanks(options));
   return OnRanks(request.place, invocation, [&] {
     if (!request.place || request.place->is_first()) return Replay(options, invocation);
-    return WorkOnRecord(*request.place, "replay", request.record, request.data, invocation);
+    return WorkOnRecord(*request.place, "replay", request.record, request.data, std::nullopt,
+                        invocation);
   });
 }
 

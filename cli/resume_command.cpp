@@ -130,7 +130,10 @@ Result<int> ResumeHere(ResumeRequest request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckRanks(request));
   return OnRanks(request.place, invocation, [&] {
     if (!request.place || request.place->is_first()) return Resume(request, invocation);
-    return WorkOnRecord(*request.place, "resume", request.record, request.data_folder, invocation);
+    const RankPartRequest part{
+        .record = request.record, .resumes = true, .keep = request.keep_parts};
+    return WorkOnRecord(*request.place, "resume", request.record, request.data_folder, part,
+                        invocation);
   });
 }
 
@@ -150,6 +153,7 @@ void AddResumeCommand(CLI::App& app, Invocation& invocation) {
                    "Example: --device cuda:1")
       ->type_name("DEVICE");
   AddRankOptions(*command, request->ranks);
+  AddKeepPartsOption(*command, request->keep_parts);
   AddHeadOptions(*command, request->heads);
   AddCheckpointOptions(*command, request->checkpoints);
   AddDataOption(*command, request->data_folder);

@@ -151,9 +151,18 @@ std::string DescribeTask(const TrainRequest& request, const Spec& spec) {
   return task.dump();
 }
 
+/// What a rank other than 0 keeps of its own part; nothing where nothing is recorded.
+std::optional<RankPartRequest> PartOf(const TrainRequest& request) {
+  if (request.record_level == "off" || request.output.empty()) return std::nullopt;
+  return RankPartRequest{
+      .record = request.output, .force = request.force, .keep = request.keep_parts};
+}
+
 /// A rank other than 0: reads no more than its spec.
 Result<int> Work(TrainRequest& request, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckDataFolder(request.data_folder));
+  const std::optional<RankPartRequest> part = PartOf(request);
+  if (part) RETURN_IF_ERROR(CheckRankPart(*part, request.place->rank.rank));
   ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
   if (NeedsForward(invocation, spec.numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, spec.numerics));
@@ -162,7 +171,7 @@ Result<int> Work(TrainRequest& request, const Invocation& invocation) {
   request.place->numerics = spec.numerics;
   request.place->task_json = DescribeTask(request, spec);
   const fs::path folder = fs::absolute(request.spec).parent_path();
-  RETURN_IF_ERROR(invocation.engine->Work({*request.place, folder, request.data_folder}));
+  RETURN_IF_ERROR(invocation.engine->Work({*request.place, folder, request.data_folder, part}));
   return 0;
 }
 
@@ -261,6 +270,7 @@ void AddTrainCommand(CLI::App& app, Invocation& invocation) {
   AddExecutionOptions(*command, *request);
   AddRunOptions(*command, *request);
   AddRankOptions(*command, request->ranks);
+  AddKeepPartsOption(*command, request->keep_parts);
   command->callback([request, &invocation] {
     request->command_line = invocation.command_line;
     invocation.action = [request, &invocation] { return TrainHere(*request, invocation); };

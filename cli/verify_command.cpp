@@ -181,7 +181,8 @@ Result<int> VerifyHere(VerifyOptions options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckRanks(options));
   return OnRanks(request.place, invocation, [&] {
     if (!request.place || request.place->is_first()) return Verify(options, invocation);
-    return WorkOnRecord(*request.place, "verify", request.record, request.data, invocation);
+    return WorkOnRecord(*request.place, "verify", request.record, request.data, std::nullopt,
+                        invocation);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/digest.h"
+#include "cli/output.h"
 #include "cli/stop_signals.h"
 #include "supernet/costs.h"
 #include "trainer/experiment.h"
@@ -56,6 +57,23 @@ Result<TrainingOptions> OptionsOf(const RankJob& job, const Experiment& experime
   return options;
 }
 
+/// Trains with the rank's part kept, where it is to be.
+Result<TrainingOutcome> TrainAndKeep(const RankJob& job, const WorkRequest& request,
+                                     Experiment& experiment, TrainingOptions options) {
+  if (!request.part || !job.is_observed) return Train(experiment, options);
+  ASSIGN_OR_RETURN(RankPart part,
+                   RankPart::Begin(*request.part, job.spec_json, options.network->rank(),
+                                   options.network->ranks()));
+  options.parts = &part.sink();
+  Result<TrainingOutcome> outcome = Train(experiment, options);
+  const RunStatus status = outcome ? outcome->status : RunStatus::kFailed;
+  const Result<std::string> told = part.End(status);
+  // A run that failed says why; it may be this.
+  if (!told && status != RunStatus::kFailed) return tl::unexpected(told.error());
+  if (told && !told->empty()) fmt::print(stderr, "verbatim: {}\n", ForTerminal(*told));
+  return outcome;
+}
+
 Status TrainPart(const RankJob& job, const WorkRequest& request, Network* network) {
   at::set_num_threads(static_cast<int>(job.threads_per_stage));
   ASSIGN_OR_RETURN(Experiment experiment, Prepare(job, request));
@@ -64,7 +82,7 @@ Status TrainPart(const RankJob& job, const WorkRequest& request, Network* networ
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   const StopSignals signals;
   options.stop = &signals.requested();
-  ASSIGN_OR_RETURN(const TrainingOutcome outcome, Train(experiment, options));
+  ASSIGN_OR_RETURN(const TrainingOutcome outcome, TrainAndKeep(job, request, experiment, options));
   if (outcome.status != RunStatus::kFailed) return {};
   return Failed(fmt::format("the run failed: {}", outcome.detail));
 }

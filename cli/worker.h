@@ -1,5 +1,6 @@
 // What a rank other than 0 does: joins, computes its stages as rank 0 says, and leaves. It writes
-// no file and nothing to stdout. Linked into verbatim-engine only.
+// nothing to stdout, and no file but its own part of a run that is recorded. Linked into
+// verbatim-engine only.
 #pragma once
 
 #include "base/status.h"
