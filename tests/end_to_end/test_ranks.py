@@ -174,7 +174,8 @@ class Interruption(RanksTest):
     def test_any_rank_stops_the_run(self):
         for rank in (0, 1):
             with self.subTest(rank=rank):
-                results = self.end(signal.SIGINT, rank, "--force")
+                self.record = self.folder / f"stopped-{rank}.db"
+                results = self.end(signal.SIGINT, rank)
                 for result in results:
                     self.expect(result, 0)
                 self.expect(results[0], 0, out="stopped on request")
@@ -201,7 +202,8 @@ class Interruption(RanksTest):
     def test_lost_rank(self):
         for lost, left in ((1, 0), (0, 1)):
             with self.subTest(lost=lost):
-                results = self.end(signal.SIGKILL, lost, "--force", "--checkpoint-every", 5)
+                self.record = self.folder / f"lost-{lost}.db"
+                results = self.end(signal.SIGKILL, lost, "--checkpoint-every", 5)
                 self.expect(results[left], 4, err=f"rank {lost} (")
         # What was recorded is sound, and the run goes on.
         self.verify(self.record)
