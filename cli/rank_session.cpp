@@ -108,7 +108,9 @@ void RankSession::Leave(const std::string& why) {
   if (!network_) return;
   network_->ExpectLeaving();
   if (!network_->is_started()) {
-    network_->Start({});
+    // They may have something to say too, and nothing follows from it any more.
+    network_->Start(
+        {.on_message = [](int, Message) {}, .on_lost = [](const PeerName&, const std::string&) {}});
     const std::string text = fmt::format("{}: {}", Describe(network_->NameOf(network_->rank())),
                                          why.empty() ? "it stopped before the training" : why);
     for (int rank = 0; rank < network_->ranks(); ++rank) {
