@@ -88,6 +88,8 @@ Result<std::optional<RankPlace>> FindPlace(const RankOptions& options) {
   ASSIGN_OR_RETURN(const auto rank,
                    ReadRankSetting([](const char* name) { return std::getenv(name); }));
   if (!rank) return std::nullopt;
+  // For the engine's process: LibTorch's own log has stack traces of what is reported better here.
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   RankPlace place;
   place.rank = *rank;
   place.network.interface = options.interface;

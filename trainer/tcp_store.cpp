@@ -12,6 +12,9 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -53,6 +56,10 @@ class Socket {
  private:
   int descriptor_;
 };
+
+double Seconds(std::int64_t milliseconds_count) {
+  return static_cast<double>(milliseconds_count) / 1000;
+}
 
 std::string Place(const std::string& host, std::uint16_t port) {
   return fmt::format("{}:{}", host, port);
@@ -127,7 +134,7 @@ Status AwaitServer(const RankSetting& rank, const std::string& address, std::int
     if (Clock::now() > end) {
       return Failed(fmt::format("nobody listens at {} (MASTER_ADDR {}): {}; tried for {} s",
                                 Place(address, rank.port), rank.host, std::strerror(error),
-                                static_cast<double>(timeout_ms) / 1000),
+                                Seconds(timeout_ms)),
                     "Rank 0 must be started on that host, and its MASTER_PORT be open to this one; "
                     "--join-timeout gives it longer.");
     }
@@ -135,26 +142,47 @@ Status AwaitServer(const RankSetting& rank, const std::string& address, std::int
   }
 }
 
+/// TCPStore waits for its server's answers without end. So each call has a thread of its own, which
+/// is left alone where no answer comes: the process is about to end then.
+template <typename Value>
+Result<Value> Within(std::int64_t timeout_ms, std::function<Value()> function) {
+  auto task = std::make_shared<std::packaged_task<Value()>>(std::move(function));
+  auto value = task->get_future();
+  std::thread([task] { (*task)(); }).detach();
+  if (value.wait_for(milliseconds(timeout_ms)) != std::future_status::ready) {
+    return Failed(fmt::format("no answer came within {} s", Seconds(timeout_ms)));
+  }
+  try {
+    return value.get();
+  } catch (const std::exception& error) {
+    return Failed(ExceptionText(error));
+  }
+}
+
+std::vector<std::uint8_t> BytesOf(const std::string& text) {
+  return std::vector<std::uint8_t>(text.begin(), text.end());
+}
+
 class TcpStore : public RendezvousStore {
  public:
-  TcpStore(std::string place, c10::intrusive_ptr<c10d::TCPStore> store)
-      : place_(std::move(place)), store_(std::move(store)) {}
+  TcpStore(std::string place, std::int64_t timeout_ms, c10::intrusive_ptr<c10d::TCPStore> store)
+      : place_(std::move(place)), timeout_ms_(timeout_ms), store_(std::move(store)) {}
 
   Status Set(const std::string& key, const std::string& value) override {
-    return Call([&] {
+    RETURN_IF_ERROR(Call<bool>([key, value, store = store_] {
       std::size_t pieces = 0;
       for (std::size_t begin = 0; begin < value.size(); begin += kPieceMax) {
-        SetBytes(PieceKey(key, pieces++), value.substr(begin, kPieceMax));
+        store->set(PieceKey(key, pieces++), BytesOf(value.substr(begin, kPieceMax)));
       }
       // Whoever sees the key finds all pieces there.
-      SetBytes(key, std::to_string(pieces));
-    });
+      store->set(key, BytesOf(std::to_string(pieces)));
+      return true;
+    }));
+    return {};
   }
 
   Result<bool> Has(const std::string& key) override {
-    bool is_there = false;
-    RETURN_IF_ERROR(Call([&] { is_there = store_->check({key}); }));
-    return is_there;
+    return Call<bool>([key, store = store_] { return store->check({key}); });
   }
 
   Result<std::string> Get(const std::string& key, std::int64_t timeout_ms) override {
@@ -164,65 +192,59 @@ class TcpStore : public RendezvousStore {
       ASSIGN_OR_RETURN(const bool is_there, Has(key));
       if (is_there) break;
       if (Clock::now() >= end) {
-        return Failed(
-            fmt::format("nothing came within {} s", static_cast<double>(timeout_ms) / 1000));
+        return Failed(fmt::format("nothing came within {} s", Seconds(timeout_ms)));
       }
       std::this_thread::sleep_for(kLook);
     }
-    std::string value;
-    RETURN_IF_ERROR(Call([&] {
-      const int pieces = std::stoi(GetBytes(key));
-      for (int i = 0; i < pieces; ++i) {
-        value += GetBytes(PieceKey(key, static_cast<std::size_t>(i)));
+    return Call<std::string>([key, store = store_] {
+      const std::vector<std::uint8_t> count = store->get(key);
+      const auto pieces = std::stoul(std::string(count.begin(), count.end()));
+      std::string value;
+      for (std::size_t i = 0; i < pieces; ++i) {
+        const std::vector<std::uint8_t> piece = store->get(PieceKey(key, i));
+        value.append(piece.begin(), piece.end());
       }
-    }));
-    return value;
+      return value;
+    });
   }
 
   Result<std::int64_t> Add(const std::string& key, std::int64_t amount) override {
-    std::int64_t sum = 0;
-    RETURN_IF_ERROR(Call([&] { sum = store_->add(key, amount); }));
-    return sum;
+    return Call<std::int64_t>([key, amount, store = store_] { return store->add(key, amount); });
   }
 
  private:
   static std::string PieceKey(const std::string& key, std::size_t piece) {
     return fmt::format("{}#{}", key, piece);
   }
-  void SetBytes(const std::string& key, const std::string& bytes) {
-    store_->set(key, std::vector<std::uint8_t>(bytes.begin(), bytes.end()));
-  }
-  std::string GetBytes(const std::string& key) {
-    const auto bytes = store_->get(key);
-    return std::string(bytes.begin(), bytes.end());
-  }
 
-  template <typename Function>
-  Status Call(const Function& function) {
-    try {
-      function();
-      return {};
-    } catch (const std::exception& error) {
-      return Failed(fmt::format("the rendezvous at {} is lost: {}", place_, ExceptionText(error)),
-                    "See what the other ranks said.");
-    }
+  template <typename Value>
+  Result<Value> Call(std::function<Value()> function) {
+    Result<Value> value = Within<Value>(timeout_ms_, std::move(function));
+    if (value) return value;
+    return Failed(fmt::format("the rendezvous at {} is lost: {}", place_, value.error().message),
+                  "See what the other ranks said.");
   }
 
   std::string place_;
+  std::int64_t timeout_ms_;
   c10::intrusive_ptr<c10d::TCPStore> store_;
 };
 
 Result<std::unique_ptr<RendezvousStore>> Open(const RankSetting& rank, const std::string& address,
+                                              std::int64_t timeout_ms,
                                               c10d::TCPStoreOptions options) {
   const std::string place = Place(address, rank.port);
   options.port = rank.port;
   options.waitWorkers = false;
-  try {
-    return std::make_unique<TcpStore>(place, c10::make_intrusive<c10d::TCPStore>(address, options));
-  } catch (const std::exception& error) {
-    return Failed(fmt::format("the store at {} cannot be used: {}", place, ExceptionText(error)),
-                  "Whatever listens there must be this run's: choose another MASTER_PORT.");
-  }
+  options.timeout = milliseconds(timeout_ms);
+  using Store = c10::intrusive_ptr<c10d::TCPStore>;
+  Result<Store> store = Within<Store>(timeout_ms, [address, options] {
+    return c10::make_intrusive<c10d::TCPStore>(address, options);
+  });
+  if (store) return std::make_unique<TcpStore>(place, timeout_ms, *std::move(store));
+  return Failed(fmt::format("what listens at {} is not this run's rendezvous: {}", place,
+                            store.error().message),
+                "Another program may have that port: choose another MASTER_PORT.");
 }
 
 }  // namespace
@@ -230,17 +252,16 @@ Result<std::unique_ptr<RendezvousStore>> Open(const RankSetting& rank, const std
 Result<std::unique_ptr<RendezvousStore>> OpenTcpStore(const RankSetting& rank,
                                                       const NetworkSetting& network) {
   c10d::TCPStoreOptions options;
-  options.timeout = milliseconds(network.join_timeout_ms);
   if (rank.rank != 0 || rank.store_is_up) {
     ASSIGN_OR_RETURN(const std::string address, ResolveHost(rank.host));
     RETURN_IF_ERROR(AwaitServer(rank, address, network.join_timeout_ms));
-    return Open(rank, address, options);
+    return Open(rank, address, network.join_timeout_ms, options);
   }
   ASSIGN_OR_RETURN(const std::string address, ServingAddress(rank, network));
   ASSIGN_OR_RETURN(Socket server, Listen(rank, address));
   options.isServer = true;
   options.masterListenFd = server.Release();
-  return Open(rank, address, options);
+  return Open(rank, address, network.join_timeout_ms, options);
 }
 
 }  // namespace verbatim

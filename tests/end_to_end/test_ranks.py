@@ -289,7 +289,8 @@ class BadInput(RanksTest):
     def test_tokens(self):
         own = {1: {"env": {"VERBATIM_TOKEN": "f" * 32}}}
         results = run_ranks(2, *self.arguments(), each=own, env={"VERBATIM_TOKEN": "0" * 32})
-        self.refuse_all(results, 4, "token")
+        self.expect(results[0], 4, err="rank 1 gave up")
+        self.expect(results[1], 4, err="not sealed with the token of rank 1")
         self.refuse_all(run_ranks(2, *self.arguments(), env={"VERBATIM_TOKEN": "short"}), 2, "token")
 
     def test_what_one_process_does_alone(self):

@@ -114,6 +114,16 @@ TEST(TcpStore, PortInUse) {
   EXPECT_THAT(store.error().hint, HasSubstr("another MASTER_PORT"));
 }
 
+/// Something that listens and never answers.
+TEST(TcpStore, AnotherServer) {
+  HeldPort held;
+  held.Listen();
+  const auto store = OpenTcpStore(Setting(1, held.port()), Patience(300));
+  ASSERT_FALSE(store.has_value());
+  EXPECT_EQ(store.error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(store.error().message, HasSubstr("is not this run's rendezvous"));
+}
+
 TEST(TcpStore, NobodyListens) {
   const auto store = OpenTcpStore(Setting(1, FreePort()), Patience(10));
   ASSERT_FALSE(store.has_value());
