@@ -35,8 +35,8 @@ def slurm(rank, ranks, port, **changes):
 
 
 class Ranks:
-    """Processes of one run, started by hand. `each`: a rank's own arguments or variables, by rank:
-    {1: {"arguments": […], "env": {…}}}."""
+    """Processes of one run, started by hand. `each`: a rank's own arguments, variables or host
+    (hosts.py), by rank: {1: {"arguments": […], "env": {…}, "inside": […]}}."""
 
     def __init__(self, ranks, *arguments, each=None, env=None, port=None):
         port = port or free_port()
@@ -46,7 +46,7 @@ class Ranks:
             if own.get("absent"):
                 continue
             self.processes.append(subprocess.Popen(
-                command(own.get("arguments", arguments)),
+                [*own.get("inside", []), *command(own.get("arguments", arguments))],
                 env=slurm(rank, ranks, port, **{**(env or {}), **own.get("env", {})}), text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE))
 
