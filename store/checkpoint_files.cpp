@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/descriptor.h"
 #include "base/durable_file.h"
 #include "store/merkle.h"
 
@@ -51,29 +52,14 @@ Result<std::vector<std::string>> NamesIn(const fs::path& folder) {
   return names;
 }
 
-/// Closes what it holds.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int value() const { return value_; }
-
- private:
-  int value_;
-};
-
 Result<std::string> ReadAll(const fs::path& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.value() < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+  if (file.number() < 0 && (errno == ENOENT || errno == ENOTDIR)) {
     return BadInput(fmt::format("the checkpoint file {} is missing", path.string()),
                     "restore it from a copy, or use another checkpoint");
   }
   struct stat status {};
-  if (file.value() < 0 || fstat(file.value(), &status) != 0) return CannotRead(path, errno);
+  if (file.number() < 0 || fstat(file.number(), &status) != 0) return CannotRead(path, errno);
   if (!S_ISREG(status.st_mode)) {
     return BadInput(fmt::format("{} is not a regular file", path.string()),
                     "restore the checkpoint file from a copy");
@@ -81,7 +67,7 @@ Result<std::string> ReadAll(const fs::path& path) {
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = read(file.value(), bytes.data() + done, bytes.size() - done);
+    const ssize_t count = read(file.number(), bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return CannotRead(path, errno);
     if (count == 0) break;

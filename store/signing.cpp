@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/descriptor.h"
 #include "base/hex.h"
 #include "store/use_sodium.h"
 
@@ -69,24 +70,6 @@ struct SecretText {
     size += 2 * binary.size();
   }
   std::string_view view() const { return {bytes.data(), size}; }
-};
-
-/// Closed at the end of its life.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-  /// Zero or an errno.
-  int Close() { return close(std::exchange(number_, -1)) == 0 ? 0 : errno; }
-
- private:
-  int number_;
 };
 
 /// Zero or an errno.

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/exception_text.h"
 #include "trainer/ranks/local_address.h"
 
@@ -39,23 +40,6 @@ constexpr milliseconds kAttempt{3'000};
 /// The store takes values of 8 MiB.
 constexpr std::size_t kPieceMax = std::size_t{1} << 20;
 constexpr int kBacklog = 1024;
-
-/// A socket, closed at the end of its scope unless released.
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  ~Socket() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&&) = delete;
-
-  int descriptor() const { return descriptor_; }
-  int Release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
 
 double Seconds(std::int64_t milliseconds_count) {
   return static_cast<double>(milliseconds_count) / 1000;
@@ -97,14 +81,14 @@ Result<std::string> ServingAddress(const RankSetting& rank, const NetworkSetting
   return LocalAddress(rank, network.interface);
 }
 
-Result<Socket> Listen(const RankSetting& rank, const std::string& address) {
+Result<Descriptor> Listen(const RankSetting& rank, const std::string& address) {
   const AddressList list = Parse(address, rank.port);
   if (!list) return CannotServe(rank, address, EADDRNOTAVAIL);
-  Socket server(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Descriptor server(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
-  setsockopt(server.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  if (server.descriptor() < 0 || bind(server.descriptor(), list->ai_addr, list->ai_addrlen) != 0 ||
-      listen(server.descriptor(), kBacklog) != 0) {
+  setsockopt(server.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (server.number() < 0 || bind(server.number(), list->ai_addr, list->ai_addrlen) != 0 ||
+      listen(server.number(), kBacklog) != 0) {
     return CannotServe(rank, address, errno);
   }
   return server;
@@ -112,15 +96,15 @@ Result<Socket> Listen(const RankSetting& rank, const std::string& address) {
 
 /// 0, or why a connection cannot be made now.
 int TryConnect(const addrinfo& address) {
-  const Socket client(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (client.descriptor() < 0) return errno;
-  if (connect(client.descriptor(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  const Descriptor client(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (client.number() < 0) return errno;
+  if (connect(client.number(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  pollfd waiting{client.descriptor(), POLLOUT, 0};
+  pollfd waiting{client.number(), POLLOUT, 0};
   if (poll(&waiting, 1, static_cast<int>(kAttempt.count())) <= 0) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof(error);
-  getsockopt(client.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  getsockopt(client.number(), SOL_SOCKET, SO_ERROR, &error, &size);
   return error;
 }
 
@@ -258,7 +242,7 @@ Result<std::unique_ptr<RendezvousStore>> OpenTcpStore(const RankSetting& rank,
     return Open(rank, address, network.join_timeout_ms, options);
   }
   ASSIGN_OR_RETURN(const std::string address, ServingAddress(rank, network));
-  ASSIGN_OR_RETURN(Socket server, Listen(rank, address));
+  ASSIGN_OR_RETURN(Descriptor server, Listen(rank, address));
   options.isServer = true;
   options.masterListenFd = server.Release();
   return Open(rank, address, network.join_timeout_ms, options);

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "trainer/ranks/credentials.h"
 #include "trainer/ranks/local_address.h"
 
@@ -25,21 +26,6 @@ constexpr const char* kHint =
 constexpr const char* kGiven = "given";
 constexpr std::string_view kFile = "file ";
 constexpr std::size_t kDrawnSize = 64;  // of DrawToken
-
-/// An open file, closed at the end of its scope.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 Status CheckNotNeeded(const RankSetting& rank, const std::string& address) {
   if (!IsOneHost(rank)) {
