@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <string>
@@ -70,8 +71,12 @@ DatabasePointer OpenAlone(const fs::path& path) {
   return database;
 }
 
-bool IsForWantOfFiles(int code) {
+// Whether the files beside a record's that its readers share cannot be written here. On a read-only
+// disk SQLite also gives up on an index of the WAL that a killed writer has left half-made
+// (SQLITE_PROTOCOL).
+bool CannotShare(int code, const fs::path& path) {
   const int primary = code & 0xff;
+  if (primary == SQLITE_PROTOCOL) return access(path.c_str(), W_OK) != 0;
   return primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
 }
 
@@ -101,7 +106,7 @@ Result<DatabasePointer> OpenForReading(const fs::path& path) {
     try {
       database = OpenShared(absolute);
     } catch (const SQLite::Exception& exception) {
-      if (!IsForWantOfFiles(exception.getErrorCode())) throw;
+      if (!CannotShare(exception.getErrorCode(), absolute)) throw;
       database = OpenAlone(absolute);
     }
     RETURN_IF_ERROR(CheckTables(*database, path));

@@ -6,6 +6,7 @@ exit code 4, what was recorded verifies, and `resume` completes it where it is s
 
 import contextlib
 import os
+import pathlib
 import shutil
 import signal
 import sqlite3
@@ -125,6 +126,28 @@ class Mounted(EndToEndTest):
             """, killed=str(killed), copy=str(copy))
         self.expect(result, 0, err="verbatim: error: ")
         self.compare(copy, recorded(*OPTIONS).path)
+
+    def test_read_only_with_a_log_just_begun(self):
+        """Killed when SQLite's log had its header, of which the index beside it does not know."""
+        source = self.folder / "source.db"
+        shutil.copyfile(recorded().path, source)
+        killed = self.folder / "killed"
+        killed.mkdir()
+        with contextlib.closing(sqlite3.connect(source)) as writer:
+            writer.execute("PRAGMA journal_mode = WAL")
+            writer.execute("SELECT count(*) FROM run").fetchall()
+            for suffix in ("", "-shm"):
+                shutil.copyfile(f"{source}{suffix}", killed / f"run.db{suffix}")
+            writer.execute("CREATE TABLE another (a)")
+            log = pathlib.Path(f"{source}-wal").read_bytes()
+            (killed / "run.db-wal").write_bytes(log[:32])
+        result = self.mounted("""
+            mount -t tmpfs tmpfs "$disk"
+            cp "$killed"/* "$disk"
+            mount -o remount,ro "$disk"
+            "$verbatim" verify "$disk/run.db"
+            """, killed=str(killed))
+        self.expect(result, 0, out="intact and causal")
 
     def interrupted(self):
         """A record of SPEC whose run was killed in its second half."""
