@@ -14,7 +14,7 @@
 #include "schedule/rank_scheduler.h"
 #include "trainer/layer_message.h"
 #include "trainer/ranks/network.h"
-#include "trainer/stage.h"
+#include "trainer/run_context.h"
 #include "trainer/subnet_run.h"
 
 namespace verbatim {

@@ -2,58 +2,41 @@
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include "base/check.h"
 #include "supernet/stream.h"
 #include "trainer/tensor_digest.h"
 
 namespace verbatim {
-namespace {
 
-/// One micro-batch's gradient of one parameter, added to those of the ones before it.
-void AddGradient(const Task& task, const at::Tensor& gradient, at::Tensor& sum) {
-  const at::NoGradGuard no_grad;
-  if (task.microbatch == 0) {
-    sum = gradient.contiguous();
-  } else {
-    sum.add_(gradient);
-  }
-}
-
-}  // namespace
-
-Stage::Stage(const RunContext& context, int index) : context_(context), index_(index) {}
+Stage::Stage(const RunContext& context, int index)
+    : context_(context), index_(index), pass_(context, index) {}
 
 void Stage::Execute(const Task& task, SubnetRun& subnet) {
-  OpenSubnet& open = open_[task.seq];
+  OpenRange& range = open_[task.seq];
   switch (task.kind) {
     case TaskKind::kForward:
-      Forward(task, subnet, open);
+      Forward(task, subnet, range);
       break;
     case TaskKind::kBackward:
-      Backward(task, subnet, open);
+      Backward(task, subnet, range);
       break;
     case TaskKind::kUpdate:
-      Update(task, subnet, open);
+      Update(task, subnet, range);
       open_.erase(task.seq);
       break;
   }
 }
 
-void Stage::Forward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
+void Stage::Forward(const Task& task, SubnetRun& subnet, OpenRange& range) {
   const std::int64_t begin_ns = context_.nanoseconds();
-  if (task.microbatch == 0) ObserveVersions(subnet, open);
-  Activation activation;
-  activation.input = ForwardInput(task, subnet);
-  activation.output = ForwardRange(task, subnet, open, activation.input);
+  if (task.microbatch == 0) ObserveVersions(subnet, range);
+  const at::Tensor input = ForwardInput(task, subnet);
+  const at::Tensor output = pass_.Forward(task, subnet, input, range);
   if (IsLast()) {
-    activation.output = MicrobatchLoss(task, subnet, activation.output);
+    range.activations.at(task.microbatch).output = MicrobatchLoss(task, subnet, output);
   } else {
-    context_.transport.Send(index_ + 1, task, activation.output.detach());
+    context_.transport.Send(index_ + 1, task, output.detach());
   }
-  open.activations[task.microbatch] = std::move(activation);
   ReportActivity(task, Phase::kForward, begin_ns);
 }
 
@@ -65,7 +48,7 @@ LayerRead Stage::Read(const Layer& layer, std::int64_t seq) const {
   return read;
 }
 
-void Stage::ObserveVersions(SubnetRun& subnet, OpenSubnet& open) {
+void Stage::ObserveVersions(SubnetRun& subnet, OpenRange& range) {
   for (int position = subnet.ranges.Begin(index_); position < subnet.ranges.End(index_);
        ++position) {
     const Layer& layer = context_.space.LayerAt(position, subnet.choices);
@@ -73,10 +56,10 @@ void Stage::ObserveVersions(SubnetRun& subnet, OpenSubnet& open) {
     if (context_.checkpoints && layer.IsVersioned() && layer.delay == 0) {
       context_.checkpoints->BeforeChange(subnet.seq, layer);
     }
-    open.uses.push_back({&layer, Read(layer, subnet.seq), {}});
+    range.uses.push_back({&layer, Read(layer, subnet.seq), {}, {}});
   }
   if (IsFirst() && context_.space.layers().back().op.tied) {
-    const LayerUse& stem = open.uses.front();
+    const LayerUse& stem = range.uses.front();
     subnet.embedding = stem.read.parameters.front().detach();
     subnet.embedding.requires_grad_(stem.layer->trainable);
   }
@@ -94,51 +77,6 @@ at::Tensor Stage::ForwardInput(const Task& task, SubnetRun& subnet) {
   const TrainingSpec& training = context_.spec.training;
   const RowRange rows = MicrobatchRows(training.batch, training.microbatches, task.microbatch);
   return subnet.batch.inputs.narrow(0, rows.first, rows.size());
-}
-
-at::Tensor Stage::ForwardRange(const Task& task, const SubnetRun& subnet, OpenSubnet& open,
-                               const at::Tensor& input) {
-  at::Tensor activation = input;
-  for (LayerUse& use : open.uses) {
-    const Layer& layer = *use.layer;
-    OperatorContext operator_context{.parameters = use.read.parameters};
-    ChooseBuffers(use, operator_context);
-    operator_context.dropout = DropoutKey(task, layer);
-    if (layer.op.tied) operator_context.tied = subnet.embedding;
-    activation = ApplyLayer(layer, activation, operator_context);
-    if (context_.probe) context_.probe->OnForward(task.seq, task.microbatch, layer, activation);
-    if (context_.observer && context_.record_level == RecordLevel::kFull) {
-      context_.observer->OnActivation(
-          task.seq, ActivationRow{task.microbatch, layer.position, TensorDigest(activation)});
-    }
-  }
-  return activation;
-}
-
-void Stage::ChooseBuffers(LayerUse& use, OperatorContext& operator_context) const {
-  const Layer& layer = *use.layer;
-  if (!layer.trainable || layer.buffers.empty()) return;
-  if (layer.delay == 0) {
-    operator_context.buffers = context_.layers[layer.id].buffers;
-    return;
-  }
-  // Forward passes of several subnets overlap here: their order belongs to the updates. Shapes are
-  // the layer's, since an update on another stage may be replacing the state meanwhile.
-  std::vector<at::Tensor>& measured = use.statistics.emplace_back();
-  const at::TensorOptions options(context_.device);
-  for (const TensorSpec& buffer : layer.buffers) {
-    measured.push_back(at::zeros(buffer.shape, options.dtype(at::kFloat)));
-  }
-  operator_context.buffers = measured;
-  operator_context.batch_norm.momentum = 1.0;
-}
-
-RandomKey Stage::DropoutKey(const Task& task, const Layer& layer) const {
-  RandomKey key{context_.spec.seed, RandomPurpose::kDropout,
-                static_cast<std::uint32_t>(task.microbatch), static_cast<std::uint32_t>(layer.id),
-                static_cast<std::uint32_t>(task.seq)};
-  if (context_.probe) context_.probe->OnDropoutKey(task.seq, layer, key);
-  return key;
 }
 
 at::Tensor Stage::MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::Tensor& logits) {
@@ -159,80 +97,33 @@ at::Tensor Stage::MicrobatchLoss(const Task& task, SubnetRun& subnet, const at::
   return loss;
 }
 
-void Stage::Backward(const Task& task, SubnetRun& subnet, OpenSubnet& open) {
+void Stage::Backward(const Task& task, SubnetRun& subnet, OpenRange& range) {
   const std::int64_t begin_ns = context_.nanoseconds();
-  Activation activation = std::move(open.activations.extract(task.microbatch).mapped());
-  torch::autograd::variable_list inputs;
-  if (!IsFirst()) inputs.push_back(activation.input);
-  for (const LayerUse& use : open.uses) {
-    if (!use.layer->trainable) continue;
-    inputs.insert(inputs.end(), use.read.parameters.begin(), use.read.parameters.end());
-  }
-  if (HasTiedGradient()) inputs.push_back(subnet.embedding);
-  torch::autograd::variable_list output_gradients;
-  if (!IsLast()) output_gradients.push_back(context_.transport.Receive(index_, task));
-  torch::autograd::variable_list gradients;
-  // A first stage of nothing but frozen layers has no graph at all.
-  if (!inputs.empty()) {
-    gradients = torch::autograd::grad({activation.output}, inputs, output_gradients);
-  }
-  if (!IsFirst()) {
-    context_.transport.Send(index_ - 1, task, gradients.front());
-    gradients.erase(gradients.begin());
-  }
-  if (HasTiedGradient()) {
-    AddGradient(task, gradients.back(), subnet.tied_gradient);
-    gradients.pop_back();
-  }
-  Accumulate(task, gradients, open);
+  at::Tensor output_gradient;
+  if (!IsLast()) output_gradient = context_.transport.Receive(index_, task);
+  const auto send = [&](const at::Tensor& gradient) {
+    context_.transport.Send(index_ - 1, task, gradient);
+  };
+  pass_.Backward(task, output_gradient, send, subnet, range);
   if (IsLast() && task.microbatch == context_.spec.training.microbatches - 1) subnet.batch = {};
   ReportActivity(task, Phase::kBackward, begin_ns);
 }
 
-bool Stage::HasTiedGradient() const {
-  return IsLast() && context_.space.layers().back().op.tied &&
-         context_.space.layers().front().trainable;
-}
-
-void Stage::Accumulate(const Task& task, std::span<const at::Tensor> gradients, OpenSubnet& open) {
-  const at::NoGradGuard no_grad;
-  if (task.microbatch == 0) open.gradients.resize(gradients.size());
-  std::span<at::Tensor> sums = open.gradients;
-  for (const LayerUse& use : open.uses) {
-    const Layer& layer = *use.layer;
-    if (!layer.IsVersioned()) continue;
-    const std::size_t count = layer.parameters.size();
-    const auto sum = sums.first(count);
-    const auto added = gradients.first(count);
-    sums = sums.subspan(count);
-    gradients = gradients.subspan(count);
-    if (context_.probe &&
-        context_.probe->OnGradients(task.seq, task.microbatch, layer, sum, added)) {
-      continue;
-    }
-    for (std::size_t i = 0; i < count; ++i) AddGradient(task, added[i], sum[i]);
-  }
-}
-
-void Stage::Update(const Task& task, const SubnetRun& subnet, OpenSubnet& open) {
+void Stage::Update(const Task& task, const SubnetRun& subnet, OpenRange& range) {
   const std::int64_t begin_ns = context_.nanoseconds();
   if (IsFirst() && subnet.tied_gradient.defined()) {
-    open.gradients.front() = at::add(open.gradients.front(), subnet.tied_gradient);
+    at::Tensor& embedding = range.uses.front().gradients.front();
+    embedding = at::add(embedding, subnet.tied_gradient);
   }
-  std::span<const at::Tensor> gradients = open.gradients;
-  for (const LayerUse& use : open.uses) {
-    if (!use.layer->IsVersioned()) continue;
-    const std::size_t count = use.layer->parameters.size();
-    UpdateLayer(subnet, use, gradients.first(count));
-    gradients = gradients.subspan(count);
+  for (const LayerUse& use : range.uses) {
+    if (use.layer->IsVersioned()) UpdateLayer(subnet, use);
   }
-  VERBATIM_CHECK(gradients.empty(), "{} gradients left over", gradients.size());
   ReportActivity(task, Phase::kUpdate, begin_ns);
 }
 
-void Stage::UpdateLayer(const SubnetRun& subnet, const LayerUse& use,
-                        std::span<const at::Tensor> gradients) {
+void Stage::UpdateLayer(const SubnetRun& subnet, const LayerUse& use) {
   const Layer& layer = *use.layer;
+  const std::span<const at::Tensor> gradients = use.gradients;
   LayerState& state = context_.layers[layer.id];
   LayerState copy;
   if (layer.delay > 0) {

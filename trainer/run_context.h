@@ -1,0 +1,40 @@
+// What the stages of a run share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "recorder/observer.h"
+#include "store/record.h"
+#include "supernet/search_space.h"
+#include "supernet/spec.h"
+#include "trainer/checkpoint_capture.h"
+#include "trainer/dataset.h"
+#include "trainer/layer_state.h"
+#include "trainer/stage_probe.h"
+#include "trainer/transport.h"
+
+namespace verbatim {
+
+/// References outlive the stages.
+struct RunContext {
+  const Spec& spec;
+  const SearchSpace& space;
+  int stages;
+  const Dataset& dataset;
+  std::vector<LayerState>& layers;  ///< by layer id
+  std::mutex& delayed_layers;       ///< guards the states of layers with a delay
+  Transport& transport;
+  at::Device device;
+  RecordLevel record_level = RecordLevel::kWeights;
+  Observer* observer = nullptr;               ///< null: nothing is digested or reported
+  std::function<std::int64_t()> nanoseconds;  ///< clock since the run's start
+  StageProbe* probe = nullptr;                ///< null: nobody looks in
+  CheckpointCapture* checkpoints = nullptr;   ///< null: none are taken
+};
+
+}  // namespace verbatim
