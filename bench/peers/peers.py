@@ -8,7 +8,9 @@ within one round are compared. See bench/README.md.
 
 import argparse
 import json
+import os
 import platform
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -68,6 +70,14 @@ class Bench:
                             subnets, warmup, 2 * stages, self.data])
         return run
 
+    def our_ranks(self, ranks, level="off"):
+        """A stage in each of several processes."""
+        def run(subnets, warmup):
+            command = [self.build / "bench" / "train_bench", self.spec, ranks, level, subnets,
+                       warmup, 2 * ranks, self.data]
+            return execute_ranks(ranks, [str(word) for word in command])
+        return run
+
     def peer(self, script, *arguments):
         def run(subnets, warmup):
             return execute([sys.executable, HERE / script, self.spec, "--data", self.data,
@@ -87,7 +97,9 @@ class Bench:
         return {
             "verbatim, 1 stage": self.ours(1),
             "verbatim, 2 stages": self.ours(2),
+            "verbatim, 2 processes": self.our_ranks(2),
             "verbatim, 2 stages, weights recorded": self.ours(2, "weights"),
+            "verbatim, 2 processes, weights recorded": self.our_ranks(2, "weights"),
             "verbatim, 2 stages, all recorded": self.ours(2, "full"),
             "PyTorch eager, 1 thread": self.peer("eager.py", "--threads", 1),
             "PyTorch eager, 2 threads": self.peer("eager.py", "--threads", 2),
@@ -126,6 +138,27 @@ def execute_program(command):
 
 def execute(command):
     return json.loads(execute_program(command).splitlines()[-1])
+
+
+def execute_ranks(ranks, command):
+    """The processes of one run on this host, without a launcher: it would start them in sessions
+    of their own, which may get other shares of a busy machine than the rest of this bench."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    def start(rank):
+        place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks,
+                 "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=os.environ | {name: str(at) for name, at in place.items()})
+    processes = [start(rank) for rank in range(ranks)]
+    said = [process.communicate() for process in processes]
+    if failed := [err for process, (_, err) in zip(processes, said) if process.returncode]:
+        sys.exit(f"peers.py: {' '.join(command)} failed on {ranks} ranks:\n" + "".join(failed))
+    results = [json.loads(out.splitlines()[-1]) for out, _ in said]
+    together = {name: sum(result[name] for result in results)
+                for name in ("processor_seconds", "start_bytes", "peak_bytes")}
+    return {**results[0], **together}
 
 
 def as_float(bits):
@@ -190,6 +223,14 @@ def table(results, base_name):
     return "\n".join(lines)
 
 
+def traffic(name, rounds):
+    """What ranks sent each other, beside what they had to."""
+    moved, least = (statistics.median(r[f"{which}_bytes_per_subnet"] for r in rounds)
+                    for which in ("moved", "least"))
+    return (f"{name}: {moved / 1e6:.3f} MB from rank to rank per subnet, {moved / least:.3f} times "
+            "the least that the partition needs")
+
+
 def main():
     options = parse_arguments()
     with tempfile.TemporaryDirectory() as folder:
@@ -205,6 +246,9 @@ def main():
         results = [{name: together[name] for name in group} for group in groups]
     for group in results:
         print("\n" + table(group, next(iter(group))), flush=True)
+        for name, rounds in group.items():
+            if "moved_bytes_per_subnet" in rounds[0]:
+                print(traffic(name, rounds), flush=True)
     if options.output:
         document = {"spec": options.spec, "machine": platform.platform(), "losses": losses,
                     "subnets": options.subnets, "warmup": options.warmup, "trainers": together}
