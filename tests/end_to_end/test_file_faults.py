@@ -3,17 +3,26 @@
 
 Every operation on a file that a small training with checkpoints and heads makes is counted; then
 each kind of fault is made at a few of them, or, with VERBATIM_FAULT_POINTS=all, at every one in
-turn. Prints its seed; VERBATIM_TEST_SEED repeats it.
+turn of a still smaller training (some 190 operations: an hour of one core). Prints its seed;
+VERBATIM_TEST_SEED repeats it.
 """
 
 import re
 import signal
 import unittest
 
-from file_faults import SEED, faults_made, faulty, operations, points, said
+from file_faults import POINTS, SEED, faults_made, faulty, operations, points, said
 from harness import EndToEndTest, query, run
 
-OPTIONS = ["--stages", "2", "--checkpoint-every", "5"]
+IS_EXHAUSTIVE = POINTS == "all"
+EVERY = "2" if IS_EXHAUSTIVE else "5"
+CHANGES = {
+    "training.subnets": 4,
+    "supernet.blocks.0.repeat": 1,
+    "supernet.blocks.0.candidates": [{"op": "conv"}, {"op": "skip"}],
+} if IS_EXHAUSTIVE else {}
+CHECKPOINTS = ["--checkpoint-every", EVERY]
+HEADS = ["--head-every", "2" if IS_EXHAUSTIVE else "4"]
 # What the program need not succeed in: the folder's own sync, which some file systems cannot, what
 # is left over, and the index of SQLite's log, which is made again.
 HARMLESS = re.compile(r"^(sync( |$)(?!.*\.)|remove |\w+ .*-shm$)")
@@ -27,7 +36,7 @@ class FileFaults(EndToEndTest):
 
     def setUp(self):
         super().setUp()
-        self.spec = self.write_spec()
+        self.spec = self.write_spec(CHANGES)
         undisturbed = self.folder / "undisturbed"
         undisturbed.mkdir()
         self.expect(run(*self.training(undisturbed)), 0)
@@ -38,12 +47,12 @@ class FileFaults(EndToEndTest):
         self.assertGreater(self.count, 50)
 
     def training(self, folder):
-        return ["train", self.spec, "-o", folder / "run.db", *OPTIONS,
-                "--head-every", "4", "--head-file", folder / "heads"]
+        return ["train", self.spec, "-o", folder / "run.db", "--stages", "2", *CHECKPOINTS, *HEADS,
+                "--head-file", folder / "heads"]
 
     def resuming(self, folder, stages=3):
-        return ["resume", folder / "run.db", "--stages", str(stages), "--checkpoint-every", "5",
-                "--head-every", "4", "--head-file", folder / "heads"]
+        return ["resume", folder / "run.db", "--stages", str(stages), *CHECKPOINTS, *HEADS,
+                "--head-file", folder / "heads"]
 
     def content(self, folder):
         """What equal runs have equal."""
