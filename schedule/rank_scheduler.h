@@ -68,6 +68,10 @@ class RankScheduler {
   /// finished, on rank 0 everywhere, on another rank in its own stages.
   bool Finished(int stage, const Task& task, std::vector<RankMessage>& messages);
 
+  /// As Scheduler's; of stages of this rank.
+  void Resident(const Residency& part) { scheduler_.Resident(part); }
+  std::vector<Residency> TakeWanted() { return scheduler_.TakeWanted(); }
+
   /// From rank `from`, another one. `delivery.from`, the stage, and `delivery.is_base` are not
   /// looked at: every rank knows them. False: refused, see above.
   [[nodiscard]] bool Deliver(const Delivery& delivery, int from);

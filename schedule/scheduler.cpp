@@ -1,6 +1,7 @@
 #include "schedule/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -41,6 +42,9 @@ void Scheduler::Admit(std::int64_t seq, std::vector<std::uint16_t> choices,
   subnet.ranges = partition_.Ranges(subnet.choices);
   subnet.parts.resize(stages_.size());
   subnet.parts_unfinished = part_.end - part_.begin;
+  for (int stage = part_.begin; stage < part_.end; ++stage) {
+    subnet.parts[stage].is_resident = !options_.gates_residency;
+  }
   WaitForPredecessors(seq, subnet, deliveries);
   if (!part_.Contains(0)) return;
   for (std::int32_t m = 0; m < options_.microbatches; ++m) {
@@ -127,13 +131,32 @@ void Scheduler::Deliver(const Delivery& delivery) {
   } else if (task.kind == TaskKind::kBackward) {
     stages_[delivery.to].backward.insert(task);
   } else {
-    Part& part = subnets_.at(task.seq).parts[delivery.to];
-    if (policy_.MayStart(ViewOf(task.seq, part.unread))) {
+    if (MayStart(task.seq, delivery.to)) {
       stages_[delivery.to].forward.insert(task);
     } else {
-      part.blocked_forwards.push_back(task.microbatch);
+      subnets_.at(task.seq).parts[delivery.to].blocked_forwards.push_back(task.microbatch);
     }
   }
+}
+
+bool Scheduler::MayStart(std::int64_t seq, int stage) {
+  Part& part = subnets_.at(seq).parts[stage];
+  if (!policy_.MayStart(ViewOf(seq, part.unread))) return false;
+  if (options_.gates_residency && !part.is_wanted) {
+    part.is_wanted = true;
+    wanted_.push_back({seq, stage});
+  }
+  return part.is_resident;
+}
+
+void Scheduler::Resident(const Residency& part) {
+  VERBATIM_CHECK(options_.gates_residency && part_.Contains(part.stage));
+  subnets_.at(part.seq).parts[part.stage].is_resident = true;
+  Unblock(part.seq, part.stage);
+}
+
+std::vector<Residency> Scheduler::TakeWanted() {
+  return std::exchange(wanted_, {});
 }
 
 std::optional<Delivery> Scheduler::AwaitedVersion(const Task& access, int layer, int to) const {
@@ -256,7 +279,7 @@ void Scheduler::VersionArrived(int stage, const Task& access) {
 
 void Scheduler::Unblock(std::int64_t seq, int stage) {
   Part& part = subnets_.at(seq).parts[stage];
-  if (!part.blocked_forwards.empty() && policy_.MayStart(ViewOf(seq, part.unread))) {
+  if (!part.blocked_forwards.empty() && MayStart(seq, stage)) {
     for (const std::int32_t m : part.blocked_forwards) {
       stages_[stage].forward.insert({TaskKind::kForward, seq, m});
     }

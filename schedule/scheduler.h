@@ -24,6 +24,9 @@ namespace verbatim {
 struct SchedulerOptions {
   std::int32_t microbatches = 1;
   std::int64_t in_flight_max = 4;  ///< subnets admitted and not finished
+  /// A part of a subnet may start on a stage only once Resident has said that its layers are there
+  /// (schedule/layer_cache.h).
+  bool gates_residency = false;
 };
 
 /// Something that travels from one stage to another, or to the same.
@@ -95,6 +98,12 @@ class Scheduler {
   bool Finished(int stage, const Task& task, std::vector<Delivery>& deliveries);
   /// To one of these stages.
   void Deliver(const Delivery& delivery);
+  /// With gates_residency: the part's layers are on its stage. Once per part; it may come before
+  /// whatever else the part waits for.
+  void Resident(const Residency& part);
+  /// With gates_residency: parts that since the last call came to wait for nothing but Resident, or
+  /// not even for that. Each part once.
+  std::vector<Residency> TakeWanted();
   /// What an access in flight on stage `to` waits for from a stage that is not among these, if it
   /// does.
   std::optional<Delivery> AwaitedVersion(const Task& access, int layer, int to) const;
@@ -117,6 +126,8 @@ class Scheduler {
     std::int32_t forwards_begun = 0;
     std::vector<std::int32_t> blocked_forwards;  ///< micro-batches that arrived and may not start
     bool update_blocked = false;                 ///< its update may not start yet
+    bool is_resident = true;                     ///< or need not be
+    bool is_wanted = false;                      ///< it waits, or waited, for that alone
   };
   struct Subnet {
     std::vector<std::uint16_t> choices;
@@ -148,6 +159,8 @@ class Scheduler {
 
   ReadyView View(int stage) const;
   StartView ViewOf(std::int64_t seq, int unfinished) const;
+  /// Whether a forward that has arrived may start.
+  bool MayStart(std::int64_t seq, int stage);
   bool IsDone(const LayerUses& uses, std::int64_t predecessor) const;
   /// Whether the access has to wait: for its predecessor's update, or for the version to arrive.
   bool MustWait(Waiting waiting, int layer, std::vector<Delivery>& deliveries);
@@ -171,6 +184,7 @@ class Scheduler {
   std::map<std::int64_t, Subnet> subnets_;  ///< admitted and unfinished
   std::vector<Stage> stages_;               ///< all of them; those of the part are used
   std::vector<LayerUses> layers_;
+  std::vector<Residency> wanted_;  ///< for TakeWanted
   int running_ = 0;
   std::int64_t last_admitted_ = -1;
 };

@@ -1,6 +1,7 @@
 // A task: what one stage does with one micro-batch of one subnet.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 namespace verbatim {
@@ -15,6 +16,13 @@ struct Task {
   std::int32_t microbatch = 0;
 
   bool operator==(const Task&) const = default;
+};
+
+/// A subnet's part on a stage, whose layers are there, or wanted there (schedule/layer_cache.h).
+struct Residency {
+  std::int64_t seq = 0;
+  int stage = 0;
+  auto operator<=>(const Residency&) const = default;
 };
 
 /// Lowest subnet first, then lowest micro-batch.
