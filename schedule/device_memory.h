@@ -19,6 +19,11 @@ struct LayerBytes {
   bool operator==(const LayerBytes&) const = default;
 };
 
+/// Whether the layer is always where it may be used, in several versions: it has a delay.
+inline bool IsPermanent(const Layer& layer) {
+  return layer.IsVersioned() && layer.delay > 0;
+}
+
 /// What `stage` holds whatever the stream: layers with a delay d, in d + 2 versions of their
 /// parameters, where a subnet may use them there.
 std::int64_t PermanentBytes(const SearchSpace& space, std::span<const LayerBytes> bytes, int stage,
@@ -28,8 +33,8 @@ std::int64_t PermanentBytes(const SearchSpace& space, std::span<const LayerBytes
 /// dearest part of a subnet.
 class LeastDeviceMemory {
  public:
-  /// `bytes` by layer id. References must outlive it.
-  LeastDeviceMemory(const SearchSpace& space, std::span<const LayerBytes> bytes, int stages);
+  /// `bytes` by layer id. `space` must outlive it.
+  LeastDeviceMemory(const SearchSpace& space, std::vector<LayerBytes> bytes, int stages);
 
   void Add(std::span<const std::uint16_t> choices, const StageRanges& ranges);
   std::int64_t bytes() const { return most_; }

@@ -7,15 +7,20 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "schedule/device_memory.h"
 #include "schedule/partition.h"
+#include "schedule/stage_memory.h"
 #include "schedule/task.h"
 #include "supernet/search_space.h"
 
@@ -138,6 +143,76 @@ class LayerCache {
   const CacheStatistics& statistics() const { return statistics_; }
 
  private:
+  struct Use {
+    std::int64_t seq;
+    int stage;
+  };
+  /// A subnet's part on one stage.
+  struct Part {
+    std::vector<int> layers;  ///< without those of no bytes and the permanent ones
+    bool is_wanted = false;
+    bool is_set_aside = false;
+    bool is_given = false;  ///< handed out as a Residency
+    bool is_updated = false;
+  };
+  struct Subnet {
+    std::vector<Part> parts;  ///< by stage
+    int parts_unfinished = 0;
+    bool is_admitted = false;
+  };
+  struct Stage {
+    StageMemory memory;
+    std::deque<std::int64_t> waiting;  ///< admitted, not set aside; ascending
+    /// (seq, layer) of what could be loaded now, if there is room: each absent layer for its next
+    /// use here.
+    std::set<std::pair<std::int64_t, int>> needs;
+    bool is_loading = false;
+    bool is_writing = false;
+  };
+  struct LayerState {
+    std::deque<Use> uses;               ///< known and not updated; ascending
+    int stage = -1;                     ///< versioned: where its copy is; -1: it has none
+    std::map<int, std::int64_t> needs;  ///< its own in those of the stages: seq by stage
+  };
+
+  bool IsVersioned(int layer) const { return space_.layer(layer).IsVersioned(); }
+  std::int64_t BytesOf(int layer) const { return bytes_[layer].total(); }
+  Part& PartOf(const Residency& part) { return subnets_.at(part.seq).parts[part.stage]; }
+  /// The next use of a copy on the stage; nothing where none is known, or where another stage has
+  /// to write the layer first.
+  std::optional<std::int64_t> NextUse(int layer, int stage) const;
+  bool IsInPlace(int layer, const Residency& part);
+  void SetAside(int stage, std::vector<Residency>& ready);
+  void Give(const Residency& part, std::vector<Residency>& ready);
+  void GiveNextUser(int layer, int stage, std::vector<Residency>& ready);
+  /// Whether the layer may be loaded for a part, as the policy has it.
+  bool IsDue(const Residency& part);
+  /// The part that the layer could be loaded for on the stage.
+  std::optional<std::int64_t> NeedOf(int layer, int stage);
+  /// Brings the stage's needs up to date with the layer.
+  void Review(int layer, int stage);
+  void ReviewNextUser(int layer);
+  /// Copies to give up so that a layer can be loaded for a part; nothing where that has to wait.
+  std::optional<std::vector<int>> Victims(int stage, int layer, std::int64_t seq);
+  bool GoesBefore(int stage, int a, int b);
+  void Drop(int stage, int layer, std::vector<LayerCopy>& dropped);
+  std::optional<Transfer> NextLoad(int stage);
+  std::optional<Transfer> NextWriteBack(int stage);
+  /// How urgently a changed copy is to be written back, least first; nothing: not now.
+  std::optional<std::pair<int, std::int64_t>> WriteUrgency(int stage, int layer);
+  /// Whether what is needed here waits for room that only writing back can make.
+  bool IsShort(int stage);
+
+  const SearchSpace& space_;
+  const std::vector<LayerBytes> bytes_;  ///< by layer
+  const CachePolicy policy_;
+  std::vector<Stage> stages_;
+  std::vector<LayerState> layers_;          ///< by layer
+  std::map<std::int64_t, Subnet> subnets_;  ///< known, and unfinished
+  std::int64_t last_foreseen_ = -1;
+  std::int64_t last_admitted_ = -1;
+  std::int64_t uses_made_ = 0;
+  bool is_settling_ = false;
   CacheStatistics statistics_;
 };
 
