@@ -1,5 +1,6 @@
 #include "cli/layout_options.h"
 
+#include "cli/byte_count.h"
 #include "cli/commands.h"
 #include "supernet/spec_limits.h"
 
@@ -34,6 +35,17 @@ void AddLayoutOptions(CLI::App& command, LayoutOptions& layout) {
                   "operations. Example: --costs costs.json")
       ->type_name("FILE")
       ->check(NamedPath());
+  AddDeviceMemoryOption(command, layout);
+}
+
+CLI::Option* AddDeviceMemoryOption(CLI::App& command, LayoutOptions& layout) {
+  return command
+      .add_option("--device-memory", layout.device_memory,
+                  "What each stage may hold of layers (parameters, buffers, optimizer state); the "
+                  "others stay in host memory until they are needed. Changes no bit. Example: "
+                  "--device-memory 512MiB")
+      ->type_name("BYTES")
+      ->transform(ByteCount(1));
 }
 
 }  // namespace verbatim

@@ -1,5 +1,5 @@
 // The layout of a run, as every command that executes subnets takes it: `--stages`, `--in-flight`,
-// `--partition`, `--costs`.
+// `--partition`, `--costs`, `--device-memory`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,11 +16,16 @@ struct LayoutOptions {
   std::int64_t in_flight = 4;
   std::string partition = "balanced";          ///< as MakePartition takes it
   std::optional<std::filesystem::path> costs;  ///< a cost file to balance by
+  /// What each stage may hold of layers, in bytes; absent: all of them are there.
+  std::optional<std::int64_t> device_memory;
 
   bool is_sequential_reference() const { return stages == 1 && in_flight == 1; }
 };
 
 /// `layout` holds the defaults and must outlive the parsing.
 void AddLayoutOptions(CLI::App& command, LayoutOptions& layout);
+
+/// Likewise `--device-memory` alone.
+CLI::Option* AddDeviceMemoryOption(CLI::App& command, LayoutOptions& layout);
 
 }  // namespace verbatim
