@@ -2,11 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "schedule/layer_cache.h"
 #include "schedule/task.h"
 
 namespace verbatim {
+
+/// Stages that hold a part of their layers (schedule/layer_cache.h).
+struct DeviceMemoryOptions {
+  std::int64_t budget_bytes = 0;  ///< by stage; at least LeastDeviceMemory of the stream
+  double time_per_byte = 0.0;  ///< between home and a stage; in each direction one layer at a time
+  CachePolicy policy = CachePolicy::kLookAhead;
+  std::int64_t window = 64;  ///< subnets that the cache knows beyond those admitted
+};
 
 struct SimulationOptions {
   std::int64_t subnets = 0;  ///< 0 … subnets-1 of the stream
@@ -17,6 +27,9 @@ struct SimulationOptions {
   /// carries one transfer at a time, in the order in which they set out.
   double latency = 0.0;
   double time_per_byte = 0.0;
+  /// Without it, every stage has room for whatever it needs. Only with policies of the causal
+  /// family.
+  std::optional<DeviceMemoryOptions> device_memory;
   /// Subnets whose tasks are kept: [timeline_begin, timeline_end).
   std::int64_t timeline_begin = 0;
   std::int64_t timeline_end = 0;
@@ -29,7 +42,8 @@ struct StageUse {
   std::int64_t held_max = 0;          ///< micro-batches: forward begun, backward not done
   std::int64_t activation_bytes = 0;  ///< of those, at most
   /// At most: the newest version of each layer that lives here with its optimizer state, and older
-  /// versions that a delay or a subnet under way (PipeDream's stash) still needs.
+  /// versions that a delay or a subnet under way (PipeDream's stash) still needs. With a bounded
+  /// device memory, what is there of layers.
   std::int64_t weight_bytes = 0;
 
   double busy() const { return forward + backward + update; }
@@ -62,6 +76,20 @@ struct MovedBytes {
   bool operator==(const MovedBytes&) const = default;
 };
 
+/// With DeviceMemoryOptions, up to the end of the last subnet.
+struct DeviceMemoryUse {
+  CacheStatistics cache;
+  /// By stage: time that it was idle while a subnet waited there for nothing but its layers; and of
+  /// that, while the first of those had no room either, since earlier subnets had all of it.
+  std::vector<double> stall;
+  std::vector<double> stall_for_room;
+  bool operator==(const DeviceMemoryUse&) const = default;
+
+  /// On average over the stages.
+  double MeanStall() const;
+  double MeanStallForRoom() const;
+};
+
 struct SimulationReport {
   std::int64_t subnets = 0;
   double makespan = 0.0;
@@ -72,6 +100,7 @@ struct SimulationReport {
   std::int64_t accesses = 0;
   /// Accesses that read or updated another version than their causal predecessor's.
   std::int64_t violations = 0;
+  std::optional<DeviceMemoryUse> device_memory;
   std::vector<SimulatedTask> timeline;  ///< by begin
   std::vector<SimulatedAccess> timeline_accesses;
   bool operator==(const SimulationReport&) const = default;

@@ -1,6 +1,8 @@
 #include "schedule/simulate/simulator.h"
 
 #include <algorithm>
+#include <deque>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -10,6 +12,7 @@
 #include "base/check.h"
 #include "schedule/scheduler.h"
 #include "schedule/simulate/causal_bound.h"
+#include "schedule/simulate/device_cache.h"
 #include "schedule/simulate/flight.h"
 #include "schedule/simulate/virtual_time.h"
 #include "schedule/simulate/weight_memory.h"
@@ -27,7 +30,10 @@ double SubnetMax(const SearchSpace& space, const CostTable& costs,
     const LayerCost& cost = costs.layers[layer.id];
     const std::int64_t state = cost.parameter_bytes + cost.optimizer_bytes;
     const auto bytes = static_cast<double>(std::max(cost.output_bytes, state));
-    const double transfer = 2.0 * (options.latency + options.time_per_byte * bytes);
+    double transfer = 2.0 * (options.latency + options.time_per_byte * bytes);
+    if (options.device_memory) {
+      transfer += 2.0 * options.device_memory->time_per_byte * static_cast<double>(state);
+    }
     const double time = options.microbatches * (cost.forward + cost.backward + transfer);
     dearest[layer.position] = std::max(dearest[layer.position], time + cost.update);
   }
@@ -42,15 +48,22 @@ class Simulator {
             const Policy& policy, const Sampler& sampler, const SimulationOptions& options)
       : space_(space),
         costs_(costs),
+        partition_(partition),
         sampler_(sampler),
         options_(options),
         time_(SubnetMax(space, costs, options)),
         meter_(costs, time_, options.last_microbatch),
-        scheduler_(space, partition, policy, {options.microbatches, options.in_flight_max}),
+        scheduler_(space, partition, policy,
+                   {options.microbatches, options.in_flight_max,
+                    /*gates_residency=*/options.device_memory.has_value()}),
         graph_(space),
         bound_(space, costs, options.microbatches, options.last_microbatch),
         memory_(space, costs, partition.Ranges(sampler.Draw(0))),
-        stages_(static_cast<std::size_t>(partition.stages())) {}
+        stages_(static_cast<std::size_t>(partition.stages())) {
+    if (options.device_memory) {
+      devices_.emplace(space, costs, partition.stages(), *options.device_memory, time_);
+    }
+  }
 
   SimulationReport Run(const std::function<void(std::int64_t)>& finished);
 
@@ -66,12 +79,13 @@ class Simulator {
     std::int64_t activation_bytes = 0;
     std::int64_t activation_bytes_max = 0;
   };
-  /// The end of a stage's task, or the arrival of a delivery there.
+  /// The end of a stage's task or of a copy of a layer, or the arrival of a delivery there.
   struct Event {
     Ticks at;
     int stage;
     std::uint64_t order;
     std::optional<Delivery> delivery;
+    std::optional<Transfer::Kind> copy = std::nullopt;
     bool operator>(const Event& other) const {
       return std::tie(at, stage, order) > std::tie(other.at, other.stage, other.order);
     }
@@ -82,7 +96,13 @@ class Simulator {
     return options_.timeline_begin <= seq && seq < options_.timeline_end;
   }
 
+  void Foresee();
   void Admit();
+  void StartCopies();
+  /// What has become resident may start, and what waits for that alone is wanted.
+  void Tell(const std::vector<Residency>& ready);
+  void WantWhatWaits();
+  void PassTimeUntil(Ticks at);
   void Wake(int stage);
   void WakeAll();
   void StartWoken();
@@ -100,6 +120,7 @@ class Simulator {
 
   const SearchSpace& space_;
   const CostTable& costs_;
+  const Partition& partition_;
   const Sampler& sampler_;
   const SimulationOptions options_;
   const VirtualTime time_;
@@ -108,6 +129,8 @@ class Simulator {
   CausalGraph graph_;
   CausalBound bound_;
   WeightMemory memory_;
+  std::optional<DeviceCache> devices_;
+  std::deque<Choices> foreseen_;  ///< from subnet `admitted_` on
   Flights flights_;
   std::vector<Stage> stages_;
   std::vector<int> woken_;
@@ -127,19 +150,58 @@ SimulationReport Simulator::Run(const std::function<void(std::int64_t)>& finishe
   while (finished_ < options_.subnets) {
     while (scheduler_.CanAdmit() && admitted_ < options_.subnets) Admit();
     StartWoken();
+    if (devices_) StartCopies();
     VERBATIM_CHECK(!events_.empty(), "stuck after {} of {} subnets", finished_, options_.subnets);
     const Event event = events_.top();
     events_.pop();
-    now_ = event.at;
+    PassTimeUntil(event.at);
     Handle(event);
+    if (devices_) WantWhatWaits();
     if (finished && finished_ >= reported + kFinishedPerReport) finished(reported = finished_);
   }
   return Report();
 }
 
+void Simulator::PassTimeUntil(Ticks at) {
+  if (devices_ && at > now_) {
+    for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) {
+      if (!stages_[stage].running) devices_->Idle(stage, at - now_);
+    }
+  }
+  now_ = at;
+}
+
+void Simulator::StartCopies() {
+  for (const DeviceCache::Begun& begun : devices_->BeginTransfers()) {
+    events_.push({now_ + begun.duration, begun.stage, events_made_++, std::nullopt, begun.kind});
+  }
+}
+
+void Simulator::Tell(const std::vector<Residency>& ready) {
+  for (const Residency& part : ready) {
+    scheduler_.Resident(part);
+    Wake(part.stage);
+  }
+}
+
+void Simulator::WantWhatWaits() {
+  for (const Residency& part : scheduler_.TakeWanted()) devices_->Want(part);
+}
+
+void Simulator::Foresee() {
+  const std::int64_t window = options_.device_memory ? options_.device_memory->window : 0;
+  const std::int64_t end = std::min(admitted_ + 1 + window, options_.subnets);
+  for (std::int64_t seq = admitted_ + std::ssize(foreseen_); seq < end; ++seq) {
+    foreseen_.push_back(sampler_.Draw(seq));
+    if (devices_) devices_->Foresee(seq, foreseen_.back(), partition_.Ranges(foreseen_.back()));
+  }
+}
+
 void Simulator::Admit() {
+  Foresee();
   const std::int64_t seq = admitted_++;
-  Choices choices = sampler_.Draw(seq);
+  Choices choices = std::move(foreseen_.front());
+  foreseen_.pop_front();
   Flight& flight = flights_.Add();
   flight.layers.clear();
   for (int position = 0; position < space_.positions(); ++position) {
@@ -159,6 +221,9 @@ void Simulator::Admit() {
   }
   for (const Delivery& delivery : deliveries_) Send(delivery);
   Wake(0);
+  if (!devices_) return;
+  Tell(devices_->Admit(seq));
+  WantWhatWaits();
 }
 
 void Simulator::Wake(int stage) {
@@ -220,6 +285,8 @@ void Simulator::Count(Stage& stage, const Task& task, Ticks duration) {
 void Simulator::Handle(const Event& event) {
   if (event.delivery) {
     Arrive(*event.delivery);
+  } else if (event.copy) {
+    Tell(devices_->Finish(event.stage, *event.copy));
   } else {
     Finish(event.stage);
   }
@@ -229,7 +296,10 @@ void Simulator::Finish(int index) {
   Stage& stage = stages_[index];
   const Task task = *std::exchange(stage.running, std::nullopt);
   --running_;
-  if (task.kind == TaskKind::kUpdate) EndUse(index, task.seq);
+  if (task.kind == TaskKind::kUpdate) {
+    EndUse(index, task.seq);
+    if (devices_) Tell(devices_->Updated({task.seq, index}));
+  }
   if (task.kind == TaskKind::kBackward) {
     const StageLoad& load = flights_.At(task.seq).loads[index];
     stage.activation_bytes -= (IsLast(task) ? load.last : load.whole).activation_bytes;
@@ -292,7 +362,9 @@ std::int64_t Simulator::CountBytes(const Delivery& delivery) {
 }
 
 void Simulator::Send(const Delivery& delivery) {
-  if (delivery.from == delivery.to) return Arrive(delivery);
+  const bool is_version = delivery.kind == Delivery::Kind::kVersion;
+  const bool goes_home = is_version && devices_ && devices_->Holds(delivery.layer);
+  if (delivery.from == delivery.to || goes_home) return Arrive(delivery);
   const std::int64_t bytes = CountBytes(delivery);
   const Ticks on_link = time_.Of(options_.time_per_byte * static_cast<double>(bytes));
   const Ticks latency = time_.Of(options_.latency);
@@ -328,19 +400,34 @@ SimulationReport Simulator::Report() {
   Ticks work = 0;
   for (std::size_t index = 0; index < stages_.size(); ++index) {
     const Stage& stage = stages_[index];
+    const int i = static_cast<int>(index);
     work += stage.forward + stage.backward + stage.update;
-    report_.stages.push_back({.forward = time_.Units(stage.forward),
-                              .backward = time_.Units(stage.backward),
-                              .update = time_.Units(stage.update),
-                              .held_max = stage.held_max,
-                              .activation_bytes = stage.activation_bytes_max,
-                              .weight_bytes = memory_.peak_bytes(static_cast<int>(index))});
+    report_.stages.push_back(
+        {.forward = time_.Units(stage.forward),
+         .backward = time_.Units(stage.backward),
+         .update = time_.Units(stage.update),
+         .held_max = stage.held_max,
+         .activation_bytes = stage.activation_bytes_max,
+         .weight_bytes = devices_ ? devices_->peak_bytes(i) : memory_.peak_bytes(i)});
   }
   report_.work = time_.Units(work);
+  if (devices_) report_.device_memory = devices_->Report();
   return std::move(report_);
 }
 
+double Mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 }  // namespace
+
+double DeviceMemoryUse::MeanStall() const {
+  return Mean(stall);
+}
+
+double DeviceMemoryUse::MeanStallForRoom() const {
+  return Mean(stall_for_room);
+}
 
 double SimulationReport::bound() const {
   return std::max(critical_path, work / static_cast<double>(stages.size()));
