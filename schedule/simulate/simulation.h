@@ -100,6 +100,9 @@ struct SimulationReport {
   std::int64_t accesses = 0;
   /// Accesses that read or updated another version than their causal predecessor's.
   std::int64_t violations = 0;
+  /// The least device memory of the stream, and a part's on average (LeastDeviceMemory).
+  std::int64_t device_memory_least = 0;
+  double part_bytes = 0.0;
   std::optional<DeviceMemoryUse> device_memory;
   std::vector<SimulatedTask> timeline;  ///< by begin
   std::vector<SimulatedAccess> timeline_accesses;
@@ -112,10 +115,9 @@ struct SimulationReport {
   double speedup_max() const;
   /// Share of its time that stages are idle, on average.
   double bubble() const;
+  double ShareOf(double time) const { return makespan > 0 ? time / makespan : 0.0; }
   /// Share of the time that one stage is busy.
-  double BusyShare(const StageUse& stage) const {
-    return makespan > 0 ? stage.busy() / makespan : 0.0;
-  }
+  double BusyShare(const StageUse& stage) const { return ShareOf(stage.busy()); }
 };
 
 }  // namespace verbatim

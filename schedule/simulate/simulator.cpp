@@ -59,6 +59,7 @@ class Simulator {
         graph_(space),
         bound_(space, costs, options.microbatches, options.last_microbatch),
         memory_(space, costs, partition.Ranges(sampler.Draw(0))),
+        least_(space, LayerBytesOf(costs), partition.stages()),
         stages_(static_cast<std::size_t>(partition.stages())) {
     if (options.device_memory) {
       devices_.emplace(space, costs, partition.stages(), *options.device_memory, time_);
@@ -129,6 +130,7 @@ class Simulator {
   CausalGraph graph_;
   CausalBound bound_;
   WeightMemory memory_;
+  LeastDeviceMemory least_;
   std::optional<DeviceCache> devices_;
   std::deque<Choices> foreseen_;  ///< from subnet `admitted_` on
   Flights flights_;
@@ -213,6 +215,7 @@ void Simulator::Admit() {
   flight.copied.assign(flight.layers.size(), false);
   bound_.Add(seq, flight.layers, flight.predecessors);
   deliveries_.clear();
+  least_.Add(choices, partition_.Ranges(choices));
   scheduler_.Admit(seq, std::move(choices), deliveries_);
   const StageRanges& ranges = scheduler_.RangesOf(seq);
   flight.loads.clear();
@@ -411,6 +414,8 @@ SimulationReport Simulator::Report() {
          .weight_bytes = devices_ ? devices_->peak_bytes(i) : memory_.peak_bytes(i)});
   }
   report_.work = time_.Units(work);
+  report_.device_memory_least = least_.bytes();
+  report_.part_bytes = least_.mean_bytes();
   if (devices_) report_.device_memory = devices_->Report();
   return std::move(report_);
 }
