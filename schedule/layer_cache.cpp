@@ -67,6 +67,7 @@ void LayerCache::Foresee(std::int64_t seq, std::span<const std::uint16_t> choice
   VERBATIM_CHECK(seq > last_foreseen_, "seq {} after {}", seq, last_foreseen_);
   last_foreseen_ = seq;
   Subnet& subnet = subnets_[seq];
+  subnet.ordinal = foreseen_++;
   subnet.parts.resize(stages_.size());
   subnet.parts_unfinished = static_cast<int>(stages_.size());
   for (int stage = 0; stage < ranges.stages(); ++stage) {
@@ -89,6 +90,7 @@ void LayerCache::Admit(std::int64_t seq, std::vector<Residency>& ready) {
   VERBATIM_CHECK(subnet != subnets_.end() && subnet->first == seq, "seq {} after {}", seq,
                  last_admitted_);
   last_admitted_ = seq;
+  ++admitted_;
   is_settling_ = false;
   subnet->second.is_admitted = true;
   for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) {
@@ -251,9 +253,12 @@ std::optional<std::vector<int>> LayerCache::Victims(int index, int layer, std::i
   std::int64_t lacking = occupied + BytesOf(layer) - memory.room();
   std::vector<int> victims;
   if (lacking <= 0) return victims;
+  // Further ahead loads would only take the place of others: more copies, and no less waiting.
+  const bool is_near = subnets_.at(seq).ordinal <= admitted_;
   for (const auto& [other, copy] : memory.copies()) {
     if (!copy.IsClean() || memory.IsClaimed(other)) continue;
-    if (is_set_aside || NextUse(other, index).value_or(kNever) > seq) victims.push_back(other);
+    const std::int64_t next = NextUse(other, index).value_or(kNever);
+    if (is_set_aside || (next > seq && (next == kNever || is_near))) victims.push_back(other);
   }
   std::sort(victims.begin(), victims.end(), [&](int a, int b) { return GoesBefore(index, a, b); });
   std::size_t taken = 0;

@@ -29,7 +29,8 @@ namespace verbatim {
 enum class CachePolicy {
   /// Loads ahead of need, in the order of need, and gives up the layer whose next use on the stage
   /// lies furthest ahead (Belady, IBM Systems Journal 5(2), 1966): the stream is known. What is
-  /// loaded ahead takes the place of nothing that is needed sooner.
+  /// loaded ahead takes the place of nothing that is needed sooner, and further ahead than for the
+  /// next subnet only that of what is not needed again.
   kLookAhead,
   kOnDemand,  ///< gives up likewise, but loads for a subnet only once it could start otherwise
   kLru,       ///< on demand, and gives up the layer that was used least recently
@@ -156,7 +157,8 @@ class LayerCache {
     bool is_updated = false;
   };
   struct Subnet {
-    std::vector<Part> parts;  ///< by stage
+    std::int64_t ordinal = 0;  ///< among the subnets foreseen
+    std::vector<Part> parts;   ///< by stage
     int parts_unfinished = 0;
     bool is_admitted = false;
   };
@@ -209,6 +211,8 @@ class LayerCache {
   std::vector<Stage> stages_;
   std::vector<LayerState> layers_;          ///< by layer
   std::map<std::int64_t, Subnet> subnets_;  ///< known, and unfinished
+  std::int64_t foreseen_ = 0;               ///< subnets
+  std::int64_t admitted_ = 0;               ///< likewise
   std::int64_t last_foreseen_ = -1;
   std::int64_t last_admitted_ = -1;
   std::int64_t uses_made_ = 0;
