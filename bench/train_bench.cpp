@@ -123,7 +123,7 @@ std::int64_t LeastBytes(const Workload& workload, const Experiment& experiment, 
         MicrobatchRows(training.batch, training.microbatches, microbatch).size());
   };
   RankTraffic traffic(
-      experiment.space, costs, *partition, Placement(static_cast<int>(workload.stages), ranks),
+      experiment.space, costs, *partition, OrDie(Placement::Make(workload.stages, ranks)),
       static_cast<std::int32_t>(training.microbatches), rows(training.microbatches - 1) / rows(0));
   for (std::int64_t seq = 0; seq < workload.subnets; ++seq) {
     traffic.Add(seq, experiment.sampler->Draw(seq));
