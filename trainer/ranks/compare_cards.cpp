@@ -40,7 +40,7 @@ std::string FirstDifference(const Facts& first, const RankCard& card, const Fact
 Facts Flatten(const std::string& task_json) {
   Facts leaves;
   const auto task = nlohmann::json::parse(task_json, nullptr, /*allow_exceptions=*/false);
-  if (!task.is_structured()) return leaves;
+  if (!task.is_structured() || task.empty()) return leaves;
   const auto flat = task.flatten();
   for (const auto& [pointer, value] : flat.items()) {
     std::string path = pointer.substr(1);

@@ -211,6 +211,9 @@ TEST(Rendezvous, RefusesDifferentTasks) {
   visits[2].facts.task_json = R"({"command":"replay"})";
   ExpectAllFail(visits, ErrorKind::kUsage,
                 HasSubstr(R"(command is "train" on rank 0 and "replay")"));
+  visits[2].facts.task_json = "{}";
+  ExpectAllFail(visits, ErrorKind::kUsage,
+                HasSubstr(R"(command is "train" on rank 0 and not set)"));
 }
 
 TEST(Rendezvous, RefusesDifferentEnvironments) {
