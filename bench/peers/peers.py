@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import socket
 import sqlite3
 import statistics
@@ -39,7 +40,8 @@ def parse_arguments():
                         help="subnets that each trains in a round")
     parser.add_argument("--warmup", type=int, default=12, metavar="N",
                         help="of those, how many pass before the clock starts")
-    parser.add_argument("--only", metavar="TEXT", help="only trainers whose name holds it")
+    parser.add_argument("--only", metavar="REGEX", default="",
+                        help="only trainers whose name holds a match")
     parser.add_argument("-o", "--output", metavar="FILE", help="all numbers as JSON")
     options = parser.parse_args()
     if not 0 < options.warmup < options.subnets or options.repeat < 1:
@@ -235,7 +237,7 @@ def main():
     options = parse_arguments()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, Path(folder))
-        groups = [{name: run for name, run in group.items() if (options.only or "") in name}
+        groups = [{name: run for name, run in group.items() if re.search(options.only, name)}
                   for group in (bench.trainers(), bench.causal_trainers())]
         groups = [group for group in groups if group]
         losses = compare_losses(bench, groups[0], min(12, options.subnets))
