@@ -1,5 +1,6 @@
 #include "schedule/simulate/flight.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace verbatim {
@@ -18,24 +19,48 @@ Ticks StageLoad::DurationOf(const Task& task, bool is_last) const {
 }
 
 StageLoad LoadMeter::Measure(std::span<const std::int32_t> layers, int begin, int end) const {
-  double forward = 0.0;
-  double backward = 0.0;
-  double update = 0.0;
-  std::int64_t activation_bytes = 0;
-  for (int position = begin; position < end; ++position) {
-    const LayerCost& cost = costs_.layers[layers[position]];
-    forward += cost.forward;
-    backward += cost.backward;
-    update += cost.update;
-    activation_bytes += cost.activation_bytes;
-  }
+  Sums sums;
+  for (const RangeSegment& segment : recompute_.Segments(begin, end)) Add(layers, segment, sums);
   const std::int64_t output_bytes = costs_.layers[layers[end - 1]].output_bytes;
   return {.begin = begin,
           .end = end,
-          .whole = {time_.Of(forward), time_.Of(backward), activation_bytes, output_bytes},
-          .last = {time_.Of(forward * last_), time_.Of(backward * last_),
-                   Share(activation_bytes, last_), Share(output_bytes, last_)},
-          .update = time_.Of(update)};
+          .whole = LoadOf(sums, output_bytes, 1.0),
+          .last = LoadOf(sums, output_bytes, last_),
+          .update = time_.Of(sums.update)};
+}
+
+void LoadMeter::Add(std::span<const std::int32_t> layers, const RangeSegment& segment,
+                    Sums& sums) const {
+  double forward = 0.0;
+  std::int64_t bytes = 0;
+  for (int position = segment.begin; position < segment.end; ++position) {
+    const LayerCost& cost = costs_.layers[layers[position]];
+    forward += cost.forward;
+    sums.backward += cost.backward;
+    sums.update += cost.update;
+    bytes += cost.activation_bytes;
+  }
+  sums.forward += forward;
+  sums.whole_bytes += bytes;
+  // While a segment is computed, all of it is there; and what is kept of those before it.
+  sums.activation_bytes_max = std::max(sums.activation_bytes_max, sums.activation_bytes + bytes);
+  if (segment.recomputes) {
+    sums.backward += forward;
+    sums.recompute += forward;
+    // Skips alone hand their input on: whoever takes it counts it.
+    bytes = std::min(bytes, costs_.layers[layers[segment.begin - 1]].output_bytes);
+  }
+  sums.activation_bytes += bytes;
+}
+
+MicrobatchLoad LoadMeter::LoadOf(const Sums& sums, std::int64_t output_bytes, double share) const {
+  return {.forward = time_.Of(sums.forward * share),
+          .backward = time_.Of(sums.backward * share),
+          .recompute = time_.Of(sums.recompute * share),
+          .activation_bytes = Share(sums.activation_bytes, share),
+          .activation_bytes_max = Share(sums.activation_bytes_max, share),
+          .whole_bytes = Share(sums.whole_bytes, share),
+          .output_bytes = Share(output_bytes, share)};
 }
 
 Flight& Flights::Add() {

@@ -9,6 +9,7 @@
 
 #include "schedule/causal_graph.h"
 #include "schedule/partition.h"
+#include "schedule/recompute.h"
 #include "schedule/simulate/virtual_time.h"
 #include "schedule/task.h"
 #include "supernet/costs.h"
@@ -19,9 +20,12 @@ namespace verbatim {
 /// Of a whole micro-batch, or of the smaller last one.
 struct MicrobatchLoad {
   Ticks forward = 0;
-  Ticks backward = 0;
-  std::int64_t activation_bytes = 0;  ///< kept from forward to backward
-  std::int64_t output_bytes = 0;      ///< handed to the next stage
+  Ticks backward = 0;                     ///< what is computed again included
+  Ticks recompute = 0;                    ///< that alone
+  std::int64_t activation_bytes = 0;      ///< kept from forward to backward
+  std::int64_t activation_bytes_max = 0;  ///< at most, while the stage computes the micro-batch
+  std::int64_t whole_bytes = 0;           ///< what would be kept if nothing were computed again
+  std::int64_t output_bytes = 0;          ///< handed to the next stage
 };
 
 /// A subnet's part on one stage: positions [begin, end).
@@ -47,13 +51,30 @@ struct Flight {
 class LoadMeter {
  public:
   /// References must outlive it.
-  LoadMeter(const CostTable& costs, const VirtualTime& time, double last_microbatch)
-      : costs_(costs), time_(time), last_(last_microbatch) {}
+  LoadMeter(const CostTable& costs, const RecomputePlan& recompute, const VirtualTime& time,
+            double last_microbatch)
+      : costs_(costs), recompute_(recompute), time_(time), last_(last_microbatch) {}
 
   StageLoad Measure(std::span<const std::int32_t> layers, int begin, int end) const;
 
  private:
+  /// In the costs' unit, of a whole micro-batch.
+  struct Sums {
+    double forward = 0.0;
+    double backward = 0.0;
+    double recompute = 0.0;
+    double update = 0.0;
+    std::int64_t activation_bytes = 0;
+    std::int64_t activation_bytes_max = 0;
+    std::int64_t whole_bytes = 0;
+  };
+
+  void Add(std::span<const std::int32_t> layers, const RangeSegment& segment, Sums& sums) const;
+  /// `share`: the micro-batch's rows per row of a whole one.
+  MicrobatchLoad LoadOf(const Sums& sums, std::int64_t output_bytes, double share) const;
+
   const CostTable& costs_;
+  const RecomputePlan& recompute_;
   const VirtualTime& time_;
   const double last_;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "schedule/layer_cache.h"
+#include "schedule/recompute.h"
 #include "schedule/task.h"
 
 namespace verbatim {
@@ -33,14 +34,18 @@ struct SimulationOptions {
   /// Subnets whose tasks are kept: [timeline_begin, timeline_end).
   std::int64_t timeline_begin = 0;
   std::int64_t timeline_end = 0;
+  RecomputePlan recompute = {};
 };
 
 struct StageUse {
   double forward = 0.0;  ///< time spent
   double backward = 0.0;
   double update = 0.0;
+  double recompute = 0.0;             ///< of the backward: forwards computed again
   std::int64_t held_max = 0;          ///< micro-batches: forward begun, backward not done
   std::int64_t activation_bytes = 0;  ///< of those, at most
+  /// What `activation_bytes` would be in the same schedule if nothing were computed again.
+  std::int64_t whole_activation_bytes = 0;
   /// At most: the newest version of each layer that lives here with its optimizer state, and older
   /// versions that a delay or a subnet under way (PipeDream's stash) still needs. With a bounded
   /// device memory, what is there of layers.
@@ -93,7 +98,8 @@ struct DeviceMemoryUse {
 struct SimulationReport {
   std::int64_t subnets = 0;
   double makespan = 0.0;
-  double work = 0.0;           ///< of all tasks, one after another
+  double work = 0.0;           ///< of all tasks, one after another, each forward once
+  double recompute = 0.0;      ///< what is computed again, likewise
   double critical_path = 0.0;  ///< of the causal graph (causal_bound.h)
   std::vector<StageUse> stages;
   MovedBytes moved;
@@ -108,6 +114,7 @@ struct SimulationReport {
   std::vector<SimulatedAccess> timeline_accesses;
   bool operator==(const SimulationReport&) const = default;
 
+  /// Over one stage that computes nothing again.
   double speedup() const { return makespan > 0 ? work / makespan : 1.0; }
   /// No causal schedule on this many stages takes less.
   double bound() const;

@@ -34,7 +34,8 @@ double SubnetMax(const SearchSpace& space, const CostTable& costs,
     if (options.device_memory) {
       transfer += 2.0 * options.device_memory->time_per_byte * static_cast<double>(state);
     }
-    const double time = options.microbatches * (cost.forward + cost.backward + transfer);
+    const double again = options.recompute.empty() ? 0.0 : cost.forward;
+    const double time = options.microbatches * (cost.forward + cost.backward + again + transfer);
     dearest[layer.position] = std::max(dearest[layer.position], time + cost.update);
   }
   double sum = 0.0;
@@ -52,7 +53,7 @@ class Simulator {
         sampler_(sampler),
         options_(options),
         time_(SubnetMax(space, costs, options)),
-        meter_(costs, time_, options.last_microbatch),
+        meter_(costs, options_.recompute, time_, options.last_microbatch),
         scheduler_(space, partition, policy,
                    {options.microbatches, options.in_flight_max,
                     /*gates_residency=*/options.device_memory.has_value()}),
@@ -75,10 +76,13 @@ class Simulator {
     Ticks forward = 0;
     Ticks backward = 0;
     Ticks update = 0;
+    Ticks recompute = 0;
     std::int64_t held = 0;
     std::int64_t held_max = 0;
     std::int64_t activation_bytes = 0;
     std::int64_t activation_bytes_max = 0;
+    std::int64_t whole_bytes = 0;
+    std::int64_t whole_bytes_max = 0;
   };
   /// The end of a stage's task or of a copy of a layer, or the arrival of a delivery there.
   struct Event {
@@ -111,6 +115,9 @@ class Simulator {
   void Handle(const Event& event);
   void Finish(int stage);
   void Count(Stage& stage, const Task& task, Ticks duration);
+  void Hold(Stage& stage, const MicrobatchLoad& load);
+  void BeginBackward(Stage& stage, const MicrobatchLoad& load);
+  void EndBackward(Stage& stage, const MicrobatchLoad& load);
   void BeginUse(int stage, std::int64_t seq);
   void EndUse(int stage, std::int64_t seq);
   std::int64_t CountBytes(const Delivery& delivery);
@@ -255,13 +262,12 @@ void Simulator::Start(int index, const Task& task) {
   Stage& stage = stages_[index];
   const StageLoad& load = flights_.At(task.seq).loads[index];
   const Ticks duration = load.DurationOf(task, IsLast(task));
+  const MicrobatchLoad& microbatch = IsLast(task) ? load.last : load.whole;
   if (task.kind == TaskKind::kForward) {
     if (task.microbatch == 0) BeginUse(index, task.seq);
-    const MicrobatchLoad& microbatch = IsLast(task) ? load.last : load.whole;
-    stage.held_max = std::max(stage.held_max, ++stage.held);
-    stage.activation_bytes += microbatch.activation_bytes;
-    stage.activation_bytes_max = std::max(stage.activation_bytes_max, stage.activation_bytes);
+    Hold(stage, microbatch);
   }
+  if (task.kind == TaskKind::kBackward) BeginBackward(stage, microbatch);
   stage.running = task;
   ++running_;
   Count(stage, task, duration);
@@ -285,6 +291,28 @@ void Simulator::Count(Stage& stage, const Task& task, Ticks duration) {
   }
 }
 
+void Simulator::Hold(Stage& stage, const MicrobatchLoad& load) {
+  stage.held_max = std::max(stage.held_max, ++stage.held);
+  stage.activation_bytes_max =
+      std::max(stage.activation_bytes_max, stage.activation_bytes + load.activation_bytes_max);
+  stage.activation_bytes += load.activation_bytes;
+  stage.whole_bytes += load.whole_bytes;
+  stage.whole_bytes_max = std::max(stage.whole_bytes_max, stage.whole_bytes);
+}
+
+void Simulator::BeginBackward(Stage& stage, const MicrobatchLoad& load) {
+  const std::int64_t others = stage.activation_bytes - load.activation_bytes;
+  stage.activation_bytes_max =
+      std::max(stage.activation_bytes_max, others + load.activation_bytes_max);
+  stage.recompute += load.recompute;
+}
+
+void Simulator::EndBackward(Stage& stage, const MicrobatchLoad& load) {
+  stage.activation_bytes -= load.activation_bytes;
+  stage.whole_bytes -= load.whole_bytes;
+  --stage.held;
+}
+
 void Simulator::Handle(const Event& event) {
   if (event.delivery) {
     Arrive(*event.delivery);
@@ -305,8 +333,7 @@ void Simulator::Finish(int index) {
   }
   if (task.kind == TaskKind::kBackward) {
     const StageLoad& load = flights_.At(task.seq).loads[index];
-    stage.activation_bytes -= (IsLast(task) ? load.last : load.whole).activation_bytes;
-    --stage.held;
+    EndBackward(stage, IsLast(task) ? load.last : load.whole);
   }
   deliveries_.clear();
   const bool is_finished = scheduler_.Finished(index, task, deliveries_);
@@ -401,19 +428,24 @@ SimulationReport Simulator::Report() {
   report_.makespan = time_.Units(now_);
   report_.critical_path = bound_.length();
   Ticks work = 0;
+  Ticks recompute = 0;
   for (std::size_t index = 0; index < stages_.size(); ++index) {
     const Stage& stage = stages_[index];
     const int i = static_cast<int>(index);
-    work += stage.forward + stage.backward + stage.update;
+    work += stage.forward + stage.backward + stage.update - stage.recompute;
+    recompute += stage.recompute;
     report_.stages.push_back(
         {.forward = time_.Units(stage.forward),
          .backward = time_.Units(stage.backward),
          .update = time_.Units(stage.update),
+         .recompute = time_.Units(stage.recompute),
          .held_max = stage.held_max,
          .activation_bytes = stage.activation_bytes_max,
+         .whole_activation_bytes = stage.whole_bytes_max,
          .weight_bytes = devices_ ? devices_->peak_bytes(i) : memory_.peak_bytes(i)});
   }
   report_.work = time_.Units(work);
+  report_.recompute = time_.Units(recompute);
   report_.device_memory_least = least_.bytes();
   report_.part_bytes = least_.mean_bytes();
   if (devices_) report_.device_memory = devices_->Report();
@@ -443,7 +475,8 @@ double SimulationReport::speedup_max() const {
 }
 
 double SimulationReport::bubble() const {
-  return makespan > 0 ? 1.0 - work / (makespan * static_cast<double>(stages.size())) : 0.0;
+  const double busy = work + recompute;
+  return makespan > 0 ? 1.0 - busy / (makespan * static_cast<double>(stages.size())) : 0.0;
 }
 
 SimulationReport Simulate(const SearchSpace& space, const CostTable& costs,

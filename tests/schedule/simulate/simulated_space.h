@@ -24,6 +24,7 @@ struct SimulatedRun {
   /// "blocks": the choice blocks divided equally, the stem on the first stage, the head on the
   /// last.
   std::string partition = "blocks";
+  std::string recompute = "none";
   SimulationOptions options{.subnets = 600, .in_flight_max = 30};
 };
 
@@ -78,11 +79,14 @@ inline SimulationReport SimulateRun(const SimulatedRun& run) {
   const auto partition = MakePartition(
       run.partition == "blocks" ? BlockPartition(run.blocks, run.stages) : run.partition, *space,
       costs, run.stages);
-  if (!sampler || !policy || !partition) {
-    ADD_FAILURE() << "no such sampler, policy or partition";
+  auto recompute = RecomputePlan::Make(run.recompute, *space);
+  if (!sampler || !policy || !partition || !recompute) {
+    ADD_FAILURE() << "no such sampler, policy, partition or plan";
     return {};
   }
-  return Simulate(*space, costs, **partition, **policy, **sampler, run.options);
+  SimulationOptions options = run.options;
+  options.recompute = *std::move(recompute);
+  return Simulate(*space, costs, **partition, **policy, **sampler, options);
 }
 
 }  // namespace verbatim

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "tests/schedule/simulate/simulated_space.h"
 
@@ -90,6 +92,57 @@ TEST(SimulatorTest, OnlyPoliciesThatAreCausalHaveNoViolations) {
           EXPECT_GE(report.makespan, report.bound() * (1 - 1e-6)) << kind.name;
         }
       }
+    }
+  }
+}
+
+/// One stage; five subnets, one at a time.
+SimulatedRun OneStage(const std::string& recompute, std::int32_t microbatches) {
+  SimulatedRun run{
+      .blocks = 4, .candidates = 3, .stages = 1, .policy = "gpipe", .recompute = recompute};
+  run.options = {.subnets = 5, .microbatches = microbatches, .in_flight_max = 1};
+  return run;
+}
+
+TEST(SimulatorTest, WhatIsComputedAgainTakesItsForwardOnceMore) {
+  const SimulationReport plain = SimulateRun(OneStage("none", 2));
+  EXPECT_EQ(plain.recompute, 0.0);
+  for (const auto& [ranges, blocks] : {std::pair("all", 4), {"1-4", 4}, {"2-3", 2}, {"1,4", 2}}) {
+    SCOPED_TRACE(ranges);
+    const SimulationReport report = SimulateRun(OneStage(ranges, 2));
+    EXPECT_DOUBLE_EQ(report.work, plain.work);
+    EXPECT_DOUBLE_EQ(report.recompute, 5.0 * blocks);
+    EXPECT_DOUBLE_EQ(report.makespan, plain.makespan + 5.0 * blocks);
+    EXPECT_DOUBLE_EQ(report.speedup(), report.work / (report.work + report.recompute));
+    EXPECT_DOUBLE_EQ(report.bubble(), 0.0);
+    ASSERT_EQ(report.stages.size(), 1U);
+    EXPECT_DOUBLE_EQ(report.stages[0].recompute, 5.0 * blocks);
+    EXPECT_DOUBLE_EQ(report.stages[0].backward, plain.stages[0].backward + 5.0 * blocks);
+    EXPECT_DOUBLE_EQ(report.stages[0].forward, plain.stages[0].forward);
+    EXPECT_EQ(report.violations, 0);
+  }
+}
+
+TEST(SimulatorTest, ARangeKeepsItsInputAndIsWholeWhileItIsComputed) {
+  // Two rows a micro-batch. Stem and blocks keep their inputs of 4 floats, 32 bytes; the head its
+  // own, as many features and 3 classes: 88.
+  struct Case {
+    const char* ranges;
+    std::int64_t kept;
+    std::int64_t computed;  ///< while one is computed
+  };
+  const Case cases[] = {{"none", 32 + 4 * 32 + 88, 32 + 4 * 32 + 88},
+                        {"all", 32 + 4 * 32 + 88, 32 + 4 * 32 + 88},  // no more than inputs
+                        {"1-4", 32 + 32 + 88, 32 + 4 * 32},
+                        {"1-2,3-4", 32 + 2 * 32 + 88, 32 + 2 * 32 + 88},
+                        {"3-4", 32 + 2 * 32 + 32 + 88, 32 + 2 * 32 + 32 + 88}};
+  for (const Case& c : cases) {
+    for (const std::int32_t microbatches : {1, 3}) {
+      SCOPED_TRACE(std::string(c.ranges) + ", " + std::to_string(microbatches));
+      const StageUse use = SimulateRun(OneStage(c.ranges, microbatches)).stages.at(0);
+      EXPECT_EQ(use.held_max, microbatches);
+      EXPECT_EQ(use.activation_bytes, (microbatches - 1) * c.kept + std::max(c.kept, c.computed));
+      EXPECT_EQ(use.whole_activation_bytes, microbatches * (32 + 4 * 32 + 88));
     }
   }
 }
