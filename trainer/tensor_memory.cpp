@@ -4,6 +4,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <unordered_map>
@@ -40,11 +41,21 @@ class Pool : public c10::Allocator {
     const std::lock_guard lock(mutex_);
     return kept_;
   }
+  TensorMemoryUse used() {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
+  void ForgetPeak() {
+    const std::lock_guard lock(mutex_);
+    used_.peak = used_.now;
+  }
 
  private:
   void* Take(std::size_t size) {
     {
       const std::lock_guard lock(mutex_);
+      used_.now += static_cast<std::int64_t>(size);
+      used_.peak = std::max(used_.peak, used_.now);
       std::vector<void*>& blocks = free_[size];
       if (!blocks.empty()) {
         void* const block = blocks.back();
@@ -54,9 +65,15 @@ class Pool : public c10::Allocator {
       }
     }
     void* memory = nullptr;
-    TORCH_CHECK(posix_memalign(&memory, kAlignment, sizeof(Header) + size) == 0,
-                "no memory left for a tensor of ", size, " bytes");
+    const bool is_there = posix_memalign(&memory, kAlignment, sizeof(Header) + size) == 0;
+    if (!is_there) GiveUp(static_cast<std::int64_t>(size));
+    TORCH_CHECK(is_there, "no memory left for a tensor of ", size, " bytes");
     return new (memory) Header{size} + 1;
+  }
+
+  void GiveUp(std::int64_t size) {
+    const std::lock_guard lock(mutex_);
+    used_.now -= size;
   }
 
   static void Return(void* block) {
@@ -68,6 +85,7 @@ class Pool : public c10::Allocator {
     const auto size = static_cast<std::int64_t>(header->size);
     {
       const std::lock_guard lock(mutex_);
+      used_.now -= size;
       if (kept_ + size <= kKeptTensorBytesMax) {
         // The last one in is the first one out: the likeliest to be in a cache.
         free_[header->size].push_back(block);
@@ -81,6 +99,7 @@ class Pool : public c10::Allocator {
   std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> free_;  ///< by size
   std::int64_t kept_ = 0;
+  TensorMemoryUse used_;
 };
 
 }  // namespace
@@ -93,6 +112,14 @@ void PoolTensorMemory() {
 
 std::int64_t KeptTensorBytes() {
   return Pool::Instance().kept();
+}
+
+TensorMemoryUse UsedTensorMemory() {
+  return Pool::Instance().used();
+}
+
+void ForgetTensorPeak() {
+  Pool::Instance().ForgetPeak();
 }
 
 }  // namespace verbatim

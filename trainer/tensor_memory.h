@@ -18,4 +18,13 @@ void PoolTensorMemory();
 /// Free memory that the pool keeps now, in bytes.
 std::int64_t KeptTensorBytes();
 
+/// Memory of tensors that the pool has handed out, in bytes; multiples of 64 a tensor.
+struct TensorMemoryUse {
+  std::int64_t now = 0;
+  std::int64_t peak = 0;  ///< at most, since the last ForgetTensorPeak
+};
+TensorMemoryUse UsedTensorMemory();
+/// From now on the peak is what is in use now, or more.
+void ForgetTensorPeak();
+
 }  // namespace verbatim

@@ -52,6 +52,7 @@ TEST_F(TensorMemory, HoldsWhatIsWrittenWhileOthersComeAndGo) {
 TEST_F(TensorMemory, IsNotKeptUnderTheAddressSanitizer) {
   AddressOf(12'345);
   EXPECT_EQ(KeptTensorBytes(), 0);
+  EXPECT_EQ(UsedTensorMemory().peak, 0);
 }
 #else
 TEST_F(TensorMemory, IsHandedOutAgain) {
@@ -64,6 +65,25 @@ TEST_F(TensorMemory, IsHandedOutAgain) {
     EXPECT_EQ(KeptTensorBytes(), kept - 49'408);
   }
   EXPECT_EQ(KeptTensorBytes(), kept);
+}
+
+TEST_F(TensorMemory, IsCountedWhileItIsUsed) {
+  ForgetTensorPeak();
+  const TensorMemoryUse before = UsedTensorMemory();
+  EXPECT_EQ(before.peak, before.now);
+  {
+    const at::Tensor tensor = at::empty({100});  // 400 bytes: 448 in multiples of 64
+    at::Tensor other = at::empty({16});
+    EXPECT_EQ(UsedTensorMemory().now, before.now + 448 + 64);
+    other = at::Tensor();
+    EXPECT_EQ(UsedTensorMemory().now, before.now + 448);
+  }
+  EXPECT_EQ(UsedTensorMemory().now, before.now);
+  EXPECT_EQ(UsedTensorMemory().peak, before.now + 448 + 64);
+  EXPECT_THROW(at::empty({std::int64_t{1} << 58}), std::exception);
+  EXPECT_EQ(UsedTensorMemory().now, before.now);
+  ForgetTensorPeak();
+  EXPECT_EQ(UsedTensorMemory().peak, before.now);
 }
 
 TEST_F(TensorMemory, GoesBackBeyondTheMost) {
