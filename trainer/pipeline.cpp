@@ -14,7 +14,8 @@
 namespace verbatim {
 
 Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
-                   const Partition& partition, const Policy& policy, const Placement& placement)
+                   const Partition& partition, const RecomputePlan& recompute, const Policy& policy,
+                   const Placement& placement)
     : experiment_(experiment),
       options_(options),
       placement_(placement),
@@ -42,6 +43,7 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
       done_(static_cast<std::size_t>(placement.ranks())),
       versions_moved_(static_cast<std::size_t>(placement.ranks())),
       bytes_moved_(static_cast<std::size_t>(placement.ranks())) {
+  context_.recompute = recompute;
   if (options.network) link_.emplace(*options.network, context_);
   if (!IsFirstRank() && options.is_observed) context_.observer = &rank_observer_;
   const bool has_checkpoints =

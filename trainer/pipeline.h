@@ -23,6 +23,7 @@
 #include "schedule/placement.h"
 #include "schedule/policy.h"
 #include "schedule/rank_scheduler.h"
+#include "schedule/recompute.h"
 #include "trainer/checkpoint_capture.h"
 #include "trainer/experiment.h"
 #include "trainer/in_process_transport.h"
@@ -42,7 +43,7 @@ class Pipeline {
  public:
   /// References outlive it.
   Pipeline(Experiment& experiment, const TrainingOptions& options, const Partition& partition,
-           const Policy& policy, const Placement& placement);
+           const RecomputePlan& recompute, const Policy& policy, const Placement& placement);
   /// Nothing comes from the network afterwards.
   ~Pipeline();
 

@@ -26,22 +26,47 @@ void AddGradient(const Task& task, const at::Tensor& gradient, at::Tensor& sum) 
 
 at::Tensor RangePass::Forward(const Task& task, const SubnetRun& subnet, const at::Tensor& input,
                               OpenRange& range) const {
+  std::vector<SegmentActivation>& kept = range.activations[task.microbatch];
   at::Tensor activation = input;
-  for (LayerUse& use : range.uses) {
+  for (const RangeSegment& segment : range.segments) {
+    // A leaf of its own, so that each segment's graph ends at its boundary.
+    if (!kept.empty()) activation = activation.detach().requires_grad_(activation.requires_grad());
+    kept.push_back({activation, {}});
+    // With a graph even where it is dropped at once: so libraries have no reason to choose another
+    // kernel here than when the segment is computed again.
+    activation = RunLayers(task, subnet, activation, Pass::kFirst, UsesOf(segment, range));
+    if (!segment.recomputes) kept.back().output = activation;
+  }
+  return activation;
+}
+
+std::span<LayerUse> RangePass::UsesOf(const RangeSegment& segment, OpenRange& range) const {
+  const int begin = range.segments.front().begin;
+  return std::span(range.uses)
+      .subspan(static_cast<std::size_t>(segment.begin - begin),
+               static_cast<std::size_t>(segment.end - segment.begin));
+}
+
+at::Tensor RangePass::RunLayers(const Task& task, const SubnetRun& subnet, const at::Tensor& input,
+                                Pass pass, std::span<LayerUse> uses) const {
+  at::Tensor activation = input;
+  for (LayerUse& use : uses) {
     const Layer& layer = *use.layer;
     OperatorContext operator_context{.parameters = use.read.parameters};
-    ChooseBuffers(use, operator_context);
+    if (pass == Pass::kFirst) ChooseBuffers(use, operator_context);
     operator_context.dropout = DropoutKey(task, layer);
     if (layer.op.tied) operator_context.tied = subnet.embedding;
     activation = ApplyLayer(layer, activation, operator_context);
-    if (context_.probe) context_.probe->OnForward(task.seq, task.microbatch, layer, activation);
-    if (context_.observer && context_.record_level == RecordLevel::kFull) {
-      context_.observer->OnActivation(
-          task.seq, ActivationRow{task.microbatch, layer.position, TensorDigest(activation)});
-    }
+    if (pass == Pass::kFirst) ReportOutput(task, layer, activation);
   }
-  range.activations[task.microbatch] = {input, activation};
   return activation;
+}
+
+void RangePass::ReportOutput(const Task& task, const Layer& layer, const at::Tensor& output) const {
+  if (context_.probe) context_.probe->OnForward(task.seq, task.microbatch, layer, output);
+  if (!context_.observer || context_.record_level != RecordLevel::kFull) return;
+  context_.observer->OnActivation(
+      task.seq, ActivationRow{task.microbatch, layer.position, TensorDigest(output)});
 }
 
 void RangePass::ChooseBuffers(LayerUse& use, OperatorContext& operator_context) const {
@@ -73,35 +98,57 @@ RandomKey RangePass::DropoutKey(const Task& task, const Layer& layer) const {
 void RangePass::Backward(const Task& task, const at::Tensor& output_gradient,
                          const std::function<void(const at::Tensor&)>& give_input_gradient,
                          SubnetRun& subnet, OpenRange& range) const {
-  const RangeActivation activation = std::move(range.activations.extract(task.microbatch).mapped());
-  const bool gives_gradient = activation.input.requires_grad();
+  auto kept = std::move(range.activations.extract(task.microbatch).mapped());
+  at::Tensor gradient = output_gradient;
+  for (std::size_t i = range.segments.size(); i-- > 0;) {
+    const std::span<LayerUse> uses = UsesOf(range.segments[i], range);
+    const SegmentGradients gradients =
+        GradientsOf(task, subnet, std::exchange(kept[i], {}), std::exchange(gradient, {}),
+                    range.segments[i], uses);
+    gradient = gradients.input;
+    if (i == 0 && gradient.defined()) give_input_gradient(gradient);
+    if (gradients.embedding.defined()) {
+      AddGradient(task, gradients.embedding, subnet.tied_gradient);
+    }
+    Accumulate(task, gradients.parameters, uses);
+    // What comes before are frozen layers at the supernet's beginning: they have no graph at all.
+    if (!gradient.defined()) return;
+  }
+}
+
+RangePass::SegmentGradients RangePass::GradientsOf(const Task& task, const SubnetRun& subnet,
+                                                   SegmentActivation activation,
+                                                   at::Tensor output_gradient,
+                                                   const RangeSegment& segment,
+                                                   std::span<LayerUse> uses) const {
+  SegmentGradients gradients;
   torch::autograd::variable_list inputs;
-  if (gives_gradient) inputs.push_back(activation.input);
-  for (const LayerUse& use : range.uses) {
+  for (const LayerUse& use : uses) {
     if (!use.layer->trainable) continue;
     inputs.insert(inputs.end(), use.read.parameters.begin(), use.read.parameters.end());
   }
-  if (HasTiedGradient()) inputs.push_back(subnet.embedding);
+  const bool has_embedding = HasTiedGradient(segment);
+  const bool has_input = activation.input.requires_grad();
+  if (has_embedding) inputs.push_back(subnet.embedding);
+  if (has_input) inputs.push_back(activation.input);
+  if (inputs.empty()) return gradients;
+  if (segment.recomputes) {
+    activation.output = RunLayers(task, subnet, activation.input, Pass::kAgain, uses);
+  }
   torch::autograd::variable_list output_gradients;
-  if (output_gradient.defined()) output_gradients.push_back(output_gradient);
-  torch::autograd::variable_list gradients;
-  // A first stage of nothing but frozen layers has no graph at all.
-  if (!inputs.empty()) {
-    gradients = torch::autograd::grad({activation.output}, inputs, output_gradients);
-  }
-  if (gives_gradient) {
-    give_input_gradient(gradients.front());
-    gradients.erase(gradients.begin());
-  }
-  if (HasTiedGradient()) {
-    AddGradient(task, gradients.back(), subnet.tied_gradient);
-    gradients.pop_back();
-  }
-  Accumulate(task, gradients, range.uses);
+  if (output_gradient.defined()) output_gradients.push_back(std::move(output_gradient));
+  gradients.parameters = torch::autograd::grad({activation.output}, inputs, output_gradients);
+  const auto take_last = [&](at::Tensor& gradient) {
+    gradient = std::move(gradients.parameters.back());
+    gradients.parameters.pop_back();
+  };
+  if (has_input) take_last(gradients.input);
+  if (has_embedding) take_last(gradients.embedding);
+  return gradients;
 }
 
-bool RangePass::HasTiedGradient() const {
-  return stage_ == context_.stages - 1 && context_.space.layers().back().op.tied &&
+bool RangePass::HasTiedGradient(const RangeSegment& segment) const {
+  return segment.end == context_.space.positions() && context_.space.layers().back().op.tied &&
          context_.space.layers().front().trainable;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recorder/observer.h"
+#include "schedule/recompute.h"
 #include "store/record.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
@@ -35,6 +36,7 @@ struct RunContext {
   std::function<std::int64_t()> nanoseconds;  ///< clock since the run's start
   StageProbe* probe = nullptr;                ///< null: nobody looks in
   CheckpointCapture* checkpoints = nullptr;   ///< null: none are taken
+  RecomputePlan recompute = {};
 };
 
 }  // namespace verbatim

@@ -9,7 +9,7 @@
 namespace verbatim {
 
 Stage::Stage(const RunContext& context, int index)
-    : context_(context), index_(index), pass_(context, index) {}
+    : context_(context), index_(index), pass_(context) {}
 
 void Stage::Execute(const Task& task, SubnetRun& subnet) {
   OpenRange& range = open_[task.seq];
@@ -33,7 +33,7 @@ void Stage::Forward(const Task& task, SubnetRun& subnet, OpenRange& range) {
   const at::Tensor input = ForwardInput(task, subnet);
   const at::Tensor output = pass_.Forward(task, subnet, input, range);
   if (IsLast()) {
-    range.activations.at(task.microbatch).output = MicrobatchLoss(task, subnet, output);
+    range.activations.at(task.microbatch).back().output = MicrobatchLoss(task, subnet, output);
   } else {
     context_.transport.Send(index_ + 1, task, output.detach());
   }
@@ -49,8 +49,10 @@ LayerRead Stage::Read(const Layer& layer, std::int64_t seq) const {
 }
 
 void Stage::ObserveVersions(SubnetRun& subnet, OpenRange& range) {
-  for (int position = subnet.ranges.Begin(index_); position < subnet.ranges.End(index_);
-       ++position) {
+  const int begin = subnet.ranges.Begin(index_);
+  const int end = subnet.ranges.End(index_);
+  range.segments = context_.recompute.Segments(begin, end);
+  for (int position = begin; position < end; ++position) {
     const Layer& layer = context_.space.LayerAt(position, subnet.choices);
     // The forward writes batch norm's running statistics already, unless there is a delay.
     if (context_.checkpoints && layer.IsVersioned() && layer.delay == 0) {

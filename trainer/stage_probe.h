@@ -36,10 +36,11 @@ class StageProbe {
   /// parameters.
   virtual void OnRead(std::int64_t /*seq*/, const Layer& /*layer*/, LayerRead& /*read*/) {}
 
-  /// Before each layer's forward, whether or not it has dropout.
+  /// Before each layer's forward, whether or not it has dropout; again, and to be answered alike,
+  /// before the forward that begins the backward of a layer that is computed again.
   virtual void OnDropoutKey(std::int64_t /*seq*/, const Layer& /*layer*/, RandomKey& /*key*/) {}
 
-  /// After each layer's forward.
+  /// After each layer's forward; not again where it is computed again.
   virtual void OnForward(std::int64_t /*seq*/, std::int32_t /*microbatch*/, const Layer& /*layer*/,
                          const at::Tensor& /*output*/) {}
 

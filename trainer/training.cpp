@@ -8,6 +8,7 @@
 #include "schedule/partition.h"
 #include "schedule/placement.h"
 #include "schedule/policy.h"
+#include "schedule/recompute.h"
 #include "trainer/pipeline.h"
 #include "trainer/ranks/network.h"
 
@@ -44,6 +45,7 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
                       "take none: --keep-checkpoints 0");
   }
   RETURN_IF_ERROR(MakePartition(options.partition, experiment.space, {}, options.stages));
+  RETURN_IF_ERROR(RecomputePlan::Make(options.recompute, experiment.space));
   RETURN_IF_ERROR(PlacementOf(options));
   return {};
 }
@@ -55,10 +57,13 @@ Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& opt
   ASSIGN_OR_RETURN(auto policy, MakePolicy(options.policy));
   const CostTable costs =
       options.costs ? *options.costs : AnalyticCosts(experiment.space, experiment.spec);
+  ASSIGN_OR_RETURN(const RecomputePlan recompute,
+                   RecomputePlan::Make(options.recompute, experiment.space));
   ASSIGN_OR_RETURN(auto partition,
-                   MakePartition(options.partition, experiment.space, costs, options.stages));
+                   MakePartition(options.partition, experiment.space,
+                                 recompute.Costs(costs, experiment.space), options.stages));
   ASSIGN_OR_RETURN(const Placement placement, PlacementOf(options));
-  return Pipeline(experiment, options, *partition, *policy, placement).Run();
+  return Pipeline(experiment, options, *partition, recompute, *policy, placement).Run();
 }
 
 }  // namespace verbatim

@@ -31,6 +31,7 @@ struct TrainingOptions {
   std::int64_t threads_per_stage = 1;
   std::string partition = "balanced";  ///< as MakePartition takes it
   std::optional<CostTable> costs;      ///< to balance by; absent: AnalyticCosts
+  std::string recompute = "none";      ///< as RecomputePlan::Make takes it
   /// Which subnets to train, ascending; absent: all of the stream. To get the bits of the whole
   /// stream, every subnet's causal predecessors must be among them (schedule/causal_cone.h).
   std::optional<std::vector<std::int64_t>> sequence;
