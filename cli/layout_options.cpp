@@ -36,6 +36,7 @@ void AddLayoutOptions(CLI::App& command, LayoutOptions& layout) {
       ->type_name("FILE")
       ->check(NamedPath());
   AddDeviceMemoryOption(command, layout);
+  AddRecomputeOption(command, layout.recompute);
 }
 
 CLI::Option* AddDeviceMemoryOption(CLI::App& command, LayoutOptions& layout) {
@@ -46,6 +47,17 @@ CLI::Option* AddDeviceMemoryOption(CLI::App& command, LayoutOptions& layout) {
                   "--device-memory 512MiB")
       ->type_name("BYTES")
       ->transform(ByteCount(1));
+}
+
+CLI::Option* AddRecomputeOption(CLI::App& command, std::string& recompute) {
+  return command
+      .add_option("--recompute", recompute,
+                  "Blocks whose activations the backward pass computes again instead of keeping "
+                  "them: none, all (each keeps its input alone) or ranges of blocks (each range "
+                  "keeps its input). Changes memory and time, no bit. Example: --recompute "
+                  "1-12,13-24")
+      ->type_name("none|all|RANGES")
+      ->capture_default_str();
 }
 
 }  // namespace verbatim

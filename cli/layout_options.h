@@ -1,5 +1,5 @@
 // The layout of a run, as every command that executes subnets takes it: `--stages`, `--in-flight`,
-// `--partition`, `--costs`, `--device-memory`.
+// `--partition`, `--costs`, `--device-memory`, `--recompute`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,6 +18,7 @@ struct LayoutOptions {
   std::optional<std::filesystem::path> costs;  ///< a cost file to balance by
   /// What each stage may hold of layers, in bytes; absent: all of them are there.
   std::optional<std::int64_t> device_memory;
+  std::string recompute = "none";  ///< as RecomputePlan::Make takes it
 
   bool is_sequential_reference() const { return stages == 1 && in_flight == 1; }
 };
@@ -27,5 +28,7 @@ void AddLayoutOptions(CLI::App& command, LayoutOptions& layout);
 
 /// Likewise `--device-memory` alone.
 CLI::Option* AddDeviceMemoryOption(CLI::App& command, LayoutOptions& layout);
+/// `--recompute` alone; likewise.
+CLI::Option* AddRecomputeOption(CLI::App& command, std::string& recompute);
 
 }  // namespace verbatim

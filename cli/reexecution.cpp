@@ -118,6 +118,7 @@ Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest&
   options.in_flight = request.layout.in_flight;
   options.partition = request.layout.partition;
   options.cost_file = request.layout.costs;
+  options.recompute = request.layout.recompute;
   options.record_level = request.record_level;
   options.subnets = plan.subnets;
   options.evaluate =

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/data_option.h"
+#include "cli/layout_options.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/simulation_study.h"
@@ -24,6 +25,7 @@ constexpr const char* kFooter =
     "  verbatim simulate digits.json --sweep stages=2,4,8 --sweep policy=causal,gpipe,pipedream\n"
     "  verbatim simulate digits.json --costs costs.json --bandwidth 25 --latency 10\n"
     "  verbatim simulate digits.json --stages 4 --trace digits.trace.json\n"
+    "  verbatim simulate digits.json --stages 4 --sweep 'recompute=none;1-6,7-12;all'\n"
     "  verbatim simulate digits.json --sweep microbatches=1,2,4,8 --format html -o digits.html";
 
 struct SimulateOptions {
@@ -129,6 +131,7 @@ void AddSettingOptions(CLI::App& command, SimulationSetting& setting) {
       ->type_name("N")
       ->check(WholeNumber(1, kMaxSubnets))
       ->capture_default_str();
+  AddRecomputeOption(command, setting.recompute);
   command
       .add_option("--microbatches", setting.microbatches,
                   "Micro-batches of a batch, instead of the spec's. Example: --microbatches 8")
@@ -172,9 +175,9 @@ void AddStudyOptions(CLI::App& command, SimulateOptions& options) {
       ->check(WholeNumber(1, kMaxSubnets));
   command
       .add_option("--sweep", request.sweeps,
-                  "One run for each value of stages, microbatches, in_flight, policy or partition "
-                  "(values separated by ;); given twice, for each pair. Example: --sweep "
-                  "stages=4,8,16")
+                  "One run for each value of stages, microbatches, in_flight, policy, partition or "
+                  "recompute (of the last two separated by ;); given twice, for each pair. "
+                  "Example: --sweep stages=4,8,16")
       ->type_name("KEY=VALUES")
       ->allow_extra_args(false);
   command

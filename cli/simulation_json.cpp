@@ -11,8 +11,10 @@ Json StageJson(const StageUse& stage, const SimulationReport& report) {
   json["forward"] = stage.forward;
   json["backward"] = stage.backward;
   json["update"] = stage.update;
+  json["recompute"] = stage.recompute;
   json["held"] = stage.held_max;
   json["activation_bytes"] = stage.activation_bytes;
+  json["whole_activation_bytes"] = stage.whole_activation_bytes;
   json["weight_bytes"] = stage.weight_bytes;
   return json;
 }
@@ -24,10 +26,12 @@ Json RunJson(const SimulationRun& run) {
   json["is_causal"] = run.is_causal;
   json["stages"] = run.setting.stages;
   json["partition"] = run.setting.partition;
+  json["recompute"] = run.setting.recompute;
   json["microbatches"] = run.setting.microbatches;
   json["in_flight"] = run.setting.in_flight;
   json["makespan"] = report.makespan;
   json["work"] = report.work;
+  json["recomputed_work"] = report.recompute;
   json["speedup"] = report.speedup();
   json["critical_path"] = report.critical_path;
   json["bound"] = report.bound();

@@ -112,20 +112,26 @@ std::string ScriptText(const Json& json) {
 }
 
 std::string RunsTable(const SimulationStudy& study) {
+  std::vector<std::string> heads{"policy", "stages",   "partition", "micro-batches", "in flight",
+                                 "time",   "speed-up", "at most",   "idle",          "violations"};
+  if (study.recomputes()) heads.insert(heads.begin() + 3, "recompute");
   std::string rows;
   for (const SimulationRun& run : study.runs) {
     const SimulationReport& report = run.report;
-    rows += RowHtml({EscapeXml(run.setting.policy), FormatCount(run.setting.stages),
-                     EscapeXml(run.setting.partition), FormatCount(run.setting.microbatches),
-                     FormatCount(run.setting.in_flight), TimeText(study, report.makespan),
-                     fmt::format("{:.2f}", report.speedup()),
-                     fmt::format("{:.2f}", report.speedup_max()), PercentText(report.bubble()),
-                     FormatCount(report.violations)});
+    std::vector<std::string> cells{EscapeXml(run.setting.policy),
+                                   FormatCount(run.setting.stages),
+                                   EscapeXml(run.setting.partition),
+                                   FormatCount(run.setting.microbatches),
+                                   FormatCount(run.setting.in_flight),
+                                   TimeText(study, report.makespan),
+                                   fmt::format("{:.2f}", report.speedup()),
+                                   fmt::format("{:.2f}", report.speedup_max()),
+                                   PercentText(report.bubble()),
+                                   FormatCount(report.violations)};
+    if (study.recomputes()) cells.insert(cells.begin() + 3, EscapeXml(run.setting.recompute));
+    rows += RowHtml(cells);
   }
-  return TableHtml("Runs",
-                   {"policy", "stages", "partition", "micro-batches", "in flight", "time",
-                    "speed-up", "at most", "idle", "violations"},
-                   rows);
+  return TableHtml("Runs", heads, rows);
 }
 
 std::string StagesTable(const SimulationStudy& study, const SimulationReport& report) {

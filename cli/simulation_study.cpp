@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "cli/spec_space.h"
 #include "schedule/partition.h"
 #include "schedule/policy.h"
+#include "schedule/recompute.h"
 #include "schedule/simulate/simulator.h"
 #include "supernet/spec_names.h"
 #include "supernet/stream.h"
@@ -91,10 +93,12 @@ Result<SimulationRun> RunSetting(const SimulationRequest& request, const Subject
   study.layers = std::ssize(space.layers());
   ASSIGN_OR_RETURN(const auto sampler, MakeSampler(spec, space, subject.folder));
   ASSIGN_OR_RETURN(const auto policy, MakePolicy(setting.policy));
-  ASSIGN_OR_RETURN(const auto partition,
-                   MakePartition(setting.partition, space, costs, setting.stages));
-  const SimulationOptions options =
-      OptionsOf(request, spec, setting.in_flight, study.seconds_per_unit);
+  ASSIGN_OR_RETURN(const auto recompute, RecomputePlan::Make(setting.recompute, space));
+  ASSIGN_OR_RETURN(
+      const auto partition,
+      MakePartition(setting.partition, space, recompute.Costs(costs, space), setting.stages));
+  SimulationOptions options = OptionsOf(request, spec, setting.in_flight, study.seconds_per_unit);
+  options.recompute = recompute;
   SimulationRun run{setting, IsCausal(setting.policy), {}};
   run.setting.microbatches = spec.training.microbatches;
   run.report = Simulate(space, costs, *partition, *policy, *sampler, options, finished);
@@ -102,6 +106,11 @@ Result<SimulationRun> RunSetting(const SimulationRequest& request, const Subject
 }
 
 }  // namespace
+
+bool SimulationStudy::recomputes() const {
+  return std::any_of(runs.begin(), runs.end(),
+                     [](const SimulationRun& run) { return run.setting.recompute != "none"; });
+}
 
 std::filesystem::path CostFileOf(const SimulationRequest& request) {
   const bool is_file = request.costs != "equal" && request.costs != "analytic";

@@ -22,9 +22,10 @@ struct SimulationSetting {
   std::int64_t microbatches = 0;  ///< 0: the spec's
   std::int64_t in_flight = 30;
   std::string partition = "balanced";
+  std::string recompute = "none";
 };
 
-/// "stages", "microbatches", "in_flight", "policy", "partition".
+/// "stages", "microbatches", "in_flight", "policy", "partition", "recompute".
 std::vector<std::string_view> SweepKeys();
 /// The value of one of those keys, as it is typed.
 std::string ValueOf(const SimulationSetting& setting, std::string_view key);
@@ -69,6 +70,9 @@ struct SimulationStudy {
   double seconds_per_unit = 1.0;   ///< of the costs
   std::vector<std::string> swept;  ///< keys, in the order of the sweeps
   std::vector<SimulationRun> runs;
+
+  /// Whether any of them computes anything again.
+  bool recomputes() const;
 };
 
 /// `progress`, if given, is told how many subnets of all runs are finished, and of how many.

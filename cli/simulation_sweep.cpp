@@ -38,8 +38,9 @@ Result<Sweep> ReadSweep(const std::string& text) {
     return UsageError(fmt::format("--sweep {}: \"{}\" cannot be swept", text, sweep.key),
                       SuggestName(sweep.key, keys));
   }
-  // Explicit sizes have commas of their own.
-  sweep.values = Split(text.substr(equals + 1), sweep.key == "partition" ? ';' : ',');
+  // Explicit sizes and ranges have commas of their own.
+  const bool has_commas = sweep.key == "partition" || sweep.key == "recompute";
+  sweep.values = Split(text.substr(equals + 1), has_commas ? ';' : ',');
   return sweep;
 }
 
@@ -59,20 +60,23 @@ Status SetValue(const Sweep& sweep, const std::string& value, SimulationSetting&
   }
   if (sweep.key == "in_flight") return SetNumber(sweep, value, kMaxSubnets, &setting.in_flight);
   if (sweep.key == "policy") RETURN_IF_ERROR(MakePolicy(value));
-  (sweep.key == "policy" ? setting.policy : setting.partition) = value;
+  (sweep.key == "policy"      ? setting.policy
+   : sweep.key == "recompute" ? setting.recompute
+                              : setting.partition) = value;
   return {};
 }
 
 }  // namespace
 
 std::vector<std::string_view> SweepKeys() {
-  return {"stages", "microbatches", "in_flight", "policy", "partition"};
+  return {"stages", "microbatches", "in_flight", "policy", "partition", "recompute"};
 }
 
 std::string ValueOf(const SimulationSetting& setting, std::string_view key) {
   if (key == "stages") return std::to_string(setting.stages);
   if (key == "microbatches") return std::to_string(setting.microbatches);
   if (key == "in_flight") return std::to_string(setting.in_flight);
+  if (key == "recompute") return setting.recompute;
   return key == "policy" ? setting.policy : setting.partition;
 }
 

@@ -50,6 +50,12 @@ std::int64_t ActivationPeak(const SimulationReport& report) {
   return peak;
 }
 
+std::int64_t WholeActivationPeak(const SimulationReport& report) {
+  std::int64_t peak = 0;
+  for (const StageUse& stage : report.stages) peak = std::max(peak, stage.whole_activation_bytes);
+  return peak;
+}
+
 std::int64_t WeightPeak(const SimulationReport& report) {
   std::int64_t peak = 0;
   for (const StageUse& stage : report.stages) peak = std::max(peak, stage.weight_bytes);
@@ -67,7 +73,9 @@ std::string RunsTable(const SimulationStudy& study) {
                     fmt::format("{:.2f}", report.speedup_max()), PercentText(report.bubble()),
                     BytesText(ActivationPeak(report)), BytesText(WeightPeak(report)),
                     FormatCount(report.violations)});
+    if (study.recomputes()) rows.back().insert(rows.back().begin() + 3, run.setting.recompute);
   }
+  if (study.recomputes()) rows.front().insert(rows.front().begin() + 3, "recompute");
   return Table(rows);
 }
 
@@ -84,12 +92,21 @@ std::string StagesTable(const SimulationStudy& study, const SimulationReport& re
   return Table(rows);
 }
 
+std::string RecomputeText(const SimulationStudy& study, const SimulationReport& report) {
+  const double more = report.work > 0 ? report.recompute / report.work : 0.0;
+  return fmt::format(
+      "computed again: {}, {} of the work; activations of a stage at most {} instead of {}\n",
+      TimeText(study, report.recompute), PercentText(more), BytesText(ActivationPeak(report)),
+      BytesText(WholeActivationPeak(report)));
+}
+
 std::string OneRunText(const SimulationStudy& study) {
   const SimulationReport& report = study.runs[0].report;
   std::string text = "\n" + StagesTable(study, report);
   text += fmt::format("\nmoved between stages: activations {}, gradients {}, versions {}\n",
                       BytesText(report.moved.activations), BytesText(report.moved.gradients),
                       BytesText(report.moved.versions));
+  if (study.recomputes()) text += RecomputeText(study, report);
   text +=
       fmt::format("critical path of the causal graph: {}\n", TimeText(study, report.critical_path));
   return text;

@@ -143,6 +143,7 @@ std::string DescribeTask(const TrainRequest& request, const Spec& spec) {
                       {"in_flight", layout.in_flight},
                       {"partition", layout.partition},
                       {"costs", layout.costs.has_value()},
+                      {"recompute", layout.recompute},
                       {"threads_per_stage", request.threads_per_stage},
                       {"records", request.record_level != "off"},
                       {"stop_on_nan", request.stop_on_nan}};

@@ -84,6 +84,7 @@ Status SetLayout(const LayoutOptions& layout, const Experiment& experiment,
   options.stages = layout.stages;
   options.in_flight = layout.in_flight;
   options.partition = layout.partition;
+  options.recompute = layout.recompute;
   if (!layout.costs) return {};
   ASSIGN_OR_RETURN(options.costs, ReadCosts(*layout.costs, experiment.space, experiment.spec));
   return {};
@@ -102,6 +103,7 @@ Result<RankJob> DescribeJob(const Experiment& experiment, const TrainingOptions&
   if (costs) {
     ASSIGN_OR_RETURN(job.costs_json, ReadCostText(*costs));
   }
+  job.recompute = options.recompute;
   job.policy = options.policy;
   job.record_level = ToString(options.record_level);
   job.stop_on_nan = options.stop_on_nan;

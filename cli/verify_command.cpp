@@ -14,6 +14,7 @@
 #include "cli/explaining.h"
 #include "cli/forward.h"
 #include "cli/head_options.h"
+#include "cli/layout_options.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/rank_options.h"
@@ -209,6 +210,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->type_name("SEED")
       ->check(SeedNumber())
       ->needs(reexecute);
+  AddRecomputeOption(*command, options->request.layout.recompute)->needs(reexecute);
   AddReexecutionOptions(*command, options->request);
   AddExplainOption(*command, options->explain)->needs(reexecute);
   command

@@ -42,6 +42,7 @@ struct ReexecuteOptions {
   std::int64_t in_flight = 1;
   std::string partition = "balanced";              ///< as MakePartition takes it
   std::optional<std::filesystem::path> cost_file;  ///< to balance by; absent: counted operations
+  std::string recompute = "none";                  ///< as RecomputePlan::Make takes it
   /// Empty: "sequential" on that layout, "causal" on any other.
   std::string policy;
   /// What is digested: "losses", "weights", "full"; empty: the record's level.

@@ -18,13 +18,15 @@ using ReplayCommand = CommandTest;
 
 TEST_F(ReplayCommand, ComparesOnALayoutOfItsOwn) {
   const std::string record = WriteRecord(MakeSampleRun());
-  const CommandResult result = Run({"replay", record, "--stages", "3", "--in-flight", "5"});
+  const CommandResult result =
+      Run({"replay", record, "--stages", "3", "--in-flight", "5", "--recompute", "1-2"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.err, HasSubstr("re-executing all 12 subnets"));
   EXPECT_THAT(result.out, EndsWith("equal to a replay on 3 stages\n"));
   const ReexecuteOptions& options = engine_.reexecute_options;
   EXPECT_EQ(options.stages, 3);
   EXPECT_EQ(options.in_flight, 5);
+  EXPECT_EQ(options.recompute, "1-2");
   EXPECT_EQ(options.threads_per_stage, 3);
   EXPECT_EQ(options.subnets.size(), 12u);
   EXPECT_TRUE(options.evaluate);

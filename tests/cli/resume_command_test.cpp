@@ -34,6 +34,8 @@ TEST_F(ResumeCommand, PassesEveryOption) {
                                     "5",
                                     "--partition",
                                     "equal",
+                                    "--recompute",
+                                    "all",
                                     "--device",
                                     "cpu",
                                     "--data",
@@ -54,6 +56,7 @@ TEST_F(ResumeCommand, PassesEveryOption) {
   EXPECT_EQ(request.layout.stages, 3);
   EXPECT_EQ(request.layout.in_flight, 5);
   EXPECT_EQ(request.layout.partition, "equal");
+  EXPECT_EQ(request.layout.recompute, "all");
   EXPECT_EQ(request.device, "cpu");
   EXPECT_EQ(request.data_folder, std::filesystem::path(folder_));
   EXPECT_EQ(request.checkpoints.every, 7);

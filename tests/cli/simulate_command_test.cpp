@@ -97,6 +97,35 @@ TEST_F(SimulateCommand, OptionsChangeWhatTheySay) {
   EXPECT_EQ(stashing["is_causal"], false);
 }
 
+TEST_F(SimulateCommand, SaysWhatRecomputeSavesAndCosts) {
+  const json study = RunJson({"--costs", "equal", "--stages", "2", "--sweep",
+                              "recompute=none;1-4,5-8;all"});
+  ASSERT_EQ(study["runs"].size(), 3U);
+  const json& plain = study["runs"][0];
+  EXPECT_EQ(plain["recompute"], "none");
+  EXPECT_EQ(plain["recomputed_work"], 0.0);
+  EXPECT_EQ(study["runs"][1]["recompute"], "1-4,5-8");
+  for (const json& run : {study["runs"][1], study["runs"][2]}) {
+    EXPECT_EQ(run["work"], plain["work"]);
+    EXPECT_NEAR(run["recomputed_work"].get<double>(), 40 * 8 * 1.0, 1e-3);
+    EXPECT_LT(run["speedup"], plain["speedup"]);
+    EXPECT_EQ(run["violations"], 0);
+    for (const json& stage : run["by_stage"]) {
+      EXPECT_LT(stage["activation_bytes"], stage["whole_activation_bytes"]);
+      EXPECT_GT(stage["recompute"], 0.0);
+    }
+  }
+  const CommandResult one =
+      Run({"simulate", spec_, "--costs", "equal", "--stages", "2", "--recompute", "all"});
+  EXPECT_THAT(one.out, HasSubstr("  recompute  micro-batches"));
+  EXPECT_THAT(one.out, HasSubstr("\ncomputed again: 320 ms, 33.3 % of the work; activations of a "
+                                 "stage at most "));
+  const CommandResult page =
+      Run({"simulate", spec_, "--recompute", "1-4,5-8", "--format", "html"});
+  EXPECT_THAT(page.out, HasSubstr("1-4,5-8"));
+  EXPECT_THAT(Run({"simulate", spec_}).out, Not(HasSubstr("recompute")));
+}
+
 TEST_F(SimulateCommand, WritesAPageWithoutNetwork) {
   const std::string page = Path("page.html");
   const CommandResult result =
@@ -173,6 +202,10 @@ TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
       {{"--stages", "0"}, 2, "--stages"},
       {{"--policy", "casual"}, 2, "--policy"},
       {{"--partition", "5,4"}, 2, "--partition 5,4"},
+      {{"--recompute", "5-9"}, 2, "--recompute 5-9: there is no block 9: this supernet has 8"},
+      {{"--recompute", "4-1"}, 2, "--recompute 4-1: 4-1 ends before it begins"},
+      {{"--recompute", "1-4,4-8"}, 2, "block 4 does not come after block 4"},
+      {{"--sweep", "recompute=none,all"}, 2, "\"none\" is no range of blocks"},
       {{"--sweep", "stages"}, 2, "no values"},
       {{"--sweep", "stage=2"}, 2, "\"stage\" cannot be swept"},
       {{"--sweep", "stages=2,x"}, 2, "\"x\" is no whole number"},
@@ -222,7 +255,7 @@ TEST_F(SimulateCommand, HelpHasAnExampleForEveryOption) {
   const CommandResult result = Run({"simulate", "--help"});
   EXPECT_EQ(result.exit_code, 0);
   for (const char* option :
-       {"--stages 8", "--policy 1f1b", "--partition 6,6,5", "--in-flight 8", "--microbatches 8",
+       {"--stages 8", "--policy 1f1b", "--partition 6,6,5", "--recompute 1-12,13-24", "--in-flight 8", "--microbatches 8",
         "--costs costs.json", "--unit-time 2e-7", "--bandwidth 25", "--latency 10", "--subnets 600",
         "--sweep", "--timeline 100-139", "--format html", "-o simulation.html", "--quiet"}) {
     EXPECT_THAT(result.out, HasSubstr(option));

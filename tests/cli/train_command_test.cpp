@@ -23,6 +23,8 @@ TEST_F(TrainCommand, PassesEveryOption) {
                                     "3",
                                     "--in-flight",
                                     "5",
+                                    "--recompute",
+                                    "1-2",
                                     "--threads-per-stage",
                                     "2",
                                     "--device",
@@ -46,6 +48,7 @@ TEST_F(TrainCommand, PassesEveryOption) {
   EXPECT_EQ(request.output, Path("my run.db"));
   EXPECT_EQ(request.layout.stages, 3);
   EXPECT_EQ(request.layout.in_flight, 5);
+  EXPECT_EQ(request.layout.recompute, "1-2");
   EXPECT_EQ(request.threads_per_stage, 2);
   EXPECT_EQ(request.device, "cuda:1");
   EXPECT_EQ(request.policy, "asynchronous");

@@ -4,7 +4,7 @@
 import json
 import unittest
 
-from harness import SUBNETS, EndToEndTest, content_digest, query, run, tamper
+from harness import SUBNETS, EndToEndTest, content_digest, query, recorded, run, tamper
 from seal import seal
 
 EQUAL = "equal to the sequential reference"
@@ -21,7 +21,8 @@ class PastTheBound(EndToEndTest):
         layouts = [("--policy", "sequential"), ("--stages", "2", "--in-flight", "8"),
                    ("--stages", "3", "--partition", "equal"), ("--stages", "3"),
                    ("--stages", "3", "--partition", "1,6,1"), ("--stages", "2", "--policy", "1f1b"),
-                   ("--stages", "4", "--policy", "gpipe")]
+                   ("--stages", "4", "--policy", "gpipe"),
+                   ("--stages", "3", "--recompute", "1-4,5")]
         for name, changes, draws in (
                 ("fair", FAIR, "fair draws with seed 7"),
                 ("reordered", REORDERED, "reorder makes of what sampler uniform draws with seed 7")):
@@ -33,7 +34,8 @@ class PastTheBound(EndToEndTest):
                 self.verify(record, says=(f"{SUBNETS} subnets chose what sampler {draws}",
                                           "as late as the delays say"))
             self.assertEqual(len(set(digests.values())), 1, digests)
-            self.verify(self.folder / f"{name}3.db", "--reexecute", "all", says=EQUAL)
+            self.verify(self.folder / f"{name}3.db", "--reexecute", "all", "--recompute", "all",
+                        says=EQUAL)
             self.expect(run("diff", self.folder / f"{name}0.db", self.folder / f"{name}3.db"), 0)
 
     def test_versions_are_read_late_and_updated_in_order(self):
@@ -48,6 +50,7 @@ class PastTheBound(EndToEndTest):
         self.assertIn((2,), stages, "no layer moved: the partition says nothing")
         for options in (("--stages", "2", "--partition", "equal"), ("--stages", "5"),
                         ("--stages", "2", "--partition", "2,6"), ("--subnet", "9"),
+                        ("--stages", "2", "--recompute", "2-5"),
                         ("--layer", "stem", "--at", "9")):
             self.expect(run("replay", record, *options), 0, out="equal to a replay")
 
@@ -83,6 +86,26 @@ class PastTheBound(EndToEndTest):
                 self.refuse(["train", spec, "-o", out, "--stages", stages, "--partition",
                              partition], code, message, "balanced")
                 self.assertFalse(out.exists())
+
+    def test_bad_recomputation(self):
+        spec = self.write_spec()
+        out = self.folder / "run.db"
+        for ranges, message in [("5-7", "there is no block 7: this supernet has 6"),
+                                ("0-2", "there is no block 0"), ("4-2", "ends before it begins"),
+                                ("1-3,3-6", "block 3 does not come after block 3"),
+                                ("blocks", "is no range of blocks")]:
+            with self.subTest(ranges=ranges):
+                self.refuse(["train", spec, "-o", out, "--recompute", ranges], 2, message,
+                            "ranges of blocks from 1 to 6")
+                self.assertFalse(out.exists())
+        record = recorded("--stages", "1").path
+        for command in (["resume", record], ["replay", record],
+                        ["verify", record, "--reexecute", "all"], ["simulate", spec]):
+            with self.subTest(command=command[0]):
+                result = run(*command, "--recompute", "5-7")
+                # A complete run is not resumed, whatever the layout.
+                self.assertEqual(result.code, 0 if command[0] == "resume" else 2, str(result))
+        self.refuse(["verify", record, "--recompute", "all"], 2, "--recompute requires --reexecute")
 
     def test_simulations_know_the_spec(self):
         spec = self.write_spec(FAIR)

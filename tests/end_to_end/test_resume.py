@@ -68,9 +68,10 @@ class Resume(EndToEndTest):
 
     def test_interrupted(self):
         """Ctrl-C leaves a checkpoint where it stopped: nothing is executed twice."""
-        self.stop(signal.SIGINT, "--stages", "2")
+        self.stop(signal.SIGINT, "--stages", "2", "--recompute", "1-6")
         finished = self.committed()
-        result = self.expect(run("resume", self.record, "--stages", "3", "--in-flight", "6"), 0,
+        result = self.expect(run("resume", self.record, "--stages", "3", "--in-flight", "6",
+                                 "--recompute", "all"), 0,
                              out=(f"went on from the checkpoint at subnet {finished}",
                                   f"trained {SUBNETS - finished} subnets", "next: verbatim verify"))
         self.assertNotIn("compared", result.out)

@@ -63,6 +63,7 @@ void ReadLayout(const ObjectReader& object, RankJob& job) {
   object.Integer("in_flight", {1, kMaxSubnets}, &job.in_flight, Presence::kRequired);
   object.String("partition", &job.partition, Presence::kRequired);
   object.String("costs", &job.costs_json);
+  object.String("recompute", &job.recompute, Presence::kRequired);
   object.String("policy", &job.policy, Presence::kRequired);
 }
 
@@ -91,6 +92,7 @@ std::string ToJson(const RankJob& job) {
                               {"stages", job.stages},
                               {"in_flight", job.in_flight},
                               {"partition", job.partition},
+                              {"recompute", job.recompute},
                               {"policy", job.policy},
                               {"record_level", job.record_level},
                               {"is_observed", job.is_observed},
@@ -123,6 +125,7 @@ Result<RankJob> ParseRankJob(const std::string& json) {
                              "in_flight",
                              "partition",
                              "costs",
+                             "recompute",
                              "policy",
                              "record_level",
                              "is_observed",

@@ -18,6 +18,7 @@ RankJob SampleJob() {
   job.stages = 8;
   job.in_flight = 6;
   job.partition = "6,6,5";
+  job.recompute = "1-6,7-12";
   job.costs_json = R"({"version":1})";
   job.record_level = "full";
   job.is_observed = false;
@@ -62,6 +63,7 @@ TEST(RankJob, RefusesWhatIsNone) {
       {"verbatim-rank-job", "verbatim-head", "is no job"},
       {R"("stages":8)", R"("stages":0)", "stages: must be from 1"},
       {R"("stages":8,)", "", "stages: required"},
+      {R"("recompute":"1-6,7-12",)", "", "recompute: required"},
       {R"("in_flight":6)", R"("in_flight":"6")", "in_flight: expected an integer"},
       {R"("is_observed":false)", R"("is_observed":0)", "is_observed: expected"},
       {R"("first":3)", R"("first":3,"last":4)", "last: unknown field"},
