@@ -33,7 +33,8 @@ DELAY_MS = (5, 20)
 LOSS = 0.01
 HOSTS = 3
 
-# Connects as ZeroMQ does, with a mechanism, a name and a password, and waits until it is refused.
+# Connects as ZeroMQ does, with a mechanism, a name and a password, and waits until it is refused:
+# the connection is closed then, after half a minute where it was only told so.
 STRANGER = """
 import socket, sys
 address, port, mechanism, password = sys.argv[1:]
@@ -43,9 +44,8 @@ try:
     link.sendall(bytes.fromhex("ff00000000000000007f0300") + mechanism.encode().ljust(20, b"\\0")
                  + bytes(32))
     link.sendall(bytes([4, len(hello)]) + hello)
-    answer = b""
-    while b"ERROR" not in answer and (more := link.recv(4096)):
-        answer += more
+    while link.recv(4096):
+        pass
 except ConnectionError:
     pass
 """

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 namespace verbatim {
@@ -39,7 +38,7 @@ zmq::socket_t ListeningSocket(zmq::context_t& context, const ZeroMqOptions& opti
   zmq::socket_t socket(context, zmq::socket_type::pull);
   socket.set(zmq::sockopt::linger, 0);
   socket.set(zmq::sockopt::maxmsgsize, options.message_bytes_max);
-  socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(options.join_timeout_ms));
+  socket.set(zmq::sockopt::handshake_ivl, static_cast<int>(options.handshake_timeout_ms));
   socket.set(zmq::sockopt::backlog, kBacklog);
   socket.set(zmq::sockopt::zap_domain, kZapDomain);
   if (options.encrypt) {
@@ -53,7 +52,7 @@ zmq::socket_t ListeningSocket(zmq::context_t& context, const ZeroMqOptions& opti
 
 std::string WhyOf(const SocketMonitor::Event& failure) {
   if (failure.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {
-    return fmt::format("it did not say who it is ({})", std::strerror(failure.value));
+    return "it did not say who it is";
   }
   if (failure.value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH) {
     return "it does not prove who it is in the way of this run (password or encryption)";

@@ -6,12 +6,18 @@
 #include <string>
 
 namespace verbatim {
+namespace {
+
+// Not those of a process that can open no more files: they would come without end.
+constexpr int kEvents = ZMQ_EVENT_ALL & ~ZMQ_EVENT_ACCEPT_FAILED;
+
+}  // namespace
 
 SocketMonitor::SocketMonitor(zmq::context_t& context, zmq::socket_t& watched)
     : watched_(watched), socket_(context, zmq::socket_type::pair) {
   // Names need to differ within a context only.
   const std::string name = fmt::format("inproc://monitor-{}", watched.handle());
-  if (zmq_socket_monitor(watched.handle(), name.c_str(), ZMQ_EVENT_ALL) != 0) throw zmq::error_t();
+  if (zmq_socket_monitor(watched.handle(), name.c_str(), kEvents) != 0) throw zmq::error_t();
   socket_.set(zmq::sockopt::linger, 0);
   // No bound: libzmq's thread, which serves every connection, waits where an event finds no room.
   socket_.set(zmq::sockopt::rcvhwm, 0);

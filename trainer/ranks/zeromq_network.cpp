@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -461,7 +462,16 @@ ZeroMqOptions WithDefaults(ZeroMqOptions options) {
     options.alive_interval_ms = std::max<std::int64_t>(1, options.peer_timeout_ms / 10);
   }
   if (options.message_bytes_max == 0) options.message_bytes_max = kMessageBytesMax;
+  options.handshake_timeout_ms = std::min(options.handshake_timeout_ms, options.join_timeout_ms);
   return options;
+}
+
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  // Where that is not allowed, the limit stays as it is.
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace
@@ -474,6 +484,7 @@ Result<std::unique_ptr<ZeroMqListener>> ListenZeroMq(const ZeroMqOptions& option
     return Failed("this libzmq cannot encrypt: it was built without CURVE",
                   "Leave out --encrypt, or install a libzmq that has it (Debian's has).");
   }
+  RaiseDescriptorLimit();
   try {
     return std::make_unique<Listener>(
         std::make_unique<ZeroMqNetwork>(WithDefaults(options), key, address));

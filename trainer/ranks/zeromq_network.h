@@ -25,6 +25,9 @@ struct ZeroMqOptions {
   std::int64_t peer_timeout_ms = 30'000;   ///< a rank that is silent for longer is lost
   std::int64_t alive_interval_ms = 0;      ///< 0: a tenth of peer_timeout_ms
   std::int64_t message_bytes_max = 0;      ///< of one message; 0: 4 GiB
+  /// A connection that has not proved by then whose it is, is closed; join_timeout_ms where that is
+  /// less. So long a rank may take to begin with Connect when others have.
+  std::int64_t handshake_timeout_ms = 30'000;
   /// Told about connections that are refused, for people, at most one line a second; from one
   /// thread. May be empty.
   std::function<void(const std::string&)> on_refused;
@@ -50,7 +53,8 @@ class ZeroMqListener {
 };
 
 /// Listens on a free port of `address`, an IPv4 or IPv6 address of this machine, and nowhere else.
-/// kFailed where it cannot.
+/// kFailed where it cannot. Lets the process open as many files as its user may: every other rank
+/// takes four, and strangers should not take the rest.
 Result<std::unique_ptr<ZeroMqListener>> ListenZeroMq(const ZeroMqOptions& options,
                                                      const RunKey& key, const std::string& address);
 

@@ -4,10 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <deque>
 #include <iostream>
 #include <random>
 #include <zmq.hpp>
@@ -156,6 +161,16 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  /// Whether the other side closes it.
+  bool WaitForClose() {
+    const timeval patience{test::kPatience.count(), 0};
+    setsockopt(file_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    std::array<char, 4096> bytes{};
+    ssize_t count = 1;
+    while (count > 0) count = recv(file_, bytes.data(), bytes.size(), 0);
+    return count == 0 || errno == ECONNRESET;
+  }
+
  private:
   int file_;
 };
@@ -197,6 +212,39 @@ TEST(Strangers, InNumbersHarmNobody) {
     }
     ExpectUnharmed(*mesh);
   }
+}
+
+TEST(Strangers, ThatStayAreClosed) {
+  const std::string greeting =
+      std::string("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12) + "PLAIN" + std::string(47, '\0');
+  const std::string inputs[] = {"",                                  // says nothing
+                                greeting,                            // not who it is
+                                greeting + "\4\7\5HELLO",          // no more than half of that
+                                greeting + "\4\12\5HELLO\0011\1x"};  // a wrong password
+  const auto mesh = Connect(2, PatientOptions(), [](int, ZeroMqOptions& options, RunKey&) {
+    options.handshake_timeout_ms = 2000;
+  });
+  mesh->Start();
+  std::deque<Connection> strangers;
+  for (int i = 0; i < 400; ++i) strangers.emplace_back(*mesh, inputs[i % 4]);
+  ExpectUnharmed(*mesh);
+  for (Connection& stranger : strangers) EXPECT_TRUE(stranger.WaitForClose());
+  ExpectUnharmed(*mesh);
+}
+
+TEST(Strangers, DoNotTakeAllDescriptors) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 64);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto mesh = Connect(2);
+  mesh->Start();
+  rlimit raised{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &raised), 0);
+  EXPECT_EQ(raised.rlim_cur, limit.rlim_max);
+  std::deque<Connection> strangers;
+  for (int i = 0; i < 100; ++i) strangers.emplace_back(*mesh, "");
+  ExpectUnharmed(*mesh);
 }
 
 TEST(Strangers, AnotherTokenKeepsARankOut) {
