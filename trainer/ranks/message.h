@@ -37,6 +37,8 @@ enum class MessageKind : std::uint8_t {
   kAlive = 11,    ///< the network's own: the sender is there
   kHello = 12,    ///< the network's own: the first message on a connection
   kClock = 13,    ///< to rank 0: what its clock says; its answer, in `text`: nanoseconds, decimal
+  kLeaving = 14,  ///< the network's own: nothing more comes of the sender
+  kHeardAll = 15,  ///< the network's own: the answer to that
 };
 
 /// Fields that a kind does not name are zero, and are checked to be.

@@ -28,7 +28,7 @@ struct NetworkTraffic {
 
 /// What arrives. Calls come from one thread, the network's, one at a time.
 struct NetworkEvents {
-  /// Messages of one rank come once each and in order; kAlive and kHello never.
+  /// Messages of one rank come once each and in order; the network's own never.
   std::function<void(int from, Message message)> on_message;
   /// A rank is gone: nothing was heard of it for too long, its connection broke, it sent what no
   /// rank sends. At most once per rank; nothing of it follows. `why` reads after its name: "was
@@ -52,8 +52,9 @@ class Network {
   virtual void Send(int to, Message message) = 0;
   /// A rank that leaves from now on is not lost: the run is over. Any thread.
   virtual void ExpectLeaving() = 0;
-  /// Sends what is queued, for as long as `linger_ms` at most, and ends all events; none is under
-  /// way when it returns. Not from inside an event.
+  /// Ends all events; none is under way when it returns. Sends what is queued and waits, for as
+  /// long as `linger_ms` at most, until every other rank has it or is gone. Not from inside an
+  /// event.
   virtual void Close(std::int64_t linger_ms) = 0;
   virtual NetworkTraffic Traffic() const = 0;
 };

@@ -119,8 +119,4 @@ void Outbound::SendAlive() {
   (void)alive_.send(zmq::buffer(header), zmq::send_flags::dontwait);
 }
 
-void Outbound::SetLinger(std::int64_t linger_ms) {
-  socket_.set(zmq::sockopt::linger, static_cast<int>(linger_ms));
-}
-
 }  // namespace verbatim

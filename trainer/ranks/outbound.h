@@ -32,8 +32,6 @@ class Outbound {
   /// the bytes of tensors and text. What cannot be sent is dropped; then the connection is broken.
   std::size_t Send(Message message);
   void SendAlive();
-  /// How long ZeroMQ goes on sending once this object has gone.
-  void SetLinger(std::int64_t linger_ms);
 
  private:
   zmq::socket_t socket_;

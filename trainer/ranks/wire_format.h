@@ -48,6 +48,8 @@ inline constexpr std::array kKinds = {
     KindFields{MessageKind::kAlive, 0},
     KindFields{MessageKind::kHello, 0},
     KindFields{MessageKind::kClock, kText},
+    KindFields{MessageKind::kLeaving, 0},
+    KindFields{MessageKind::kHeardAll, 0},
 };
 
 }  // namespace verbatim::wire

@@ -1,12 +1,9 @@
 #include "trainer/ranks/zeromq_network.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +17,7 @@
 #include <zmq.hpp>
 
 #include "base/check.h"
+#include "trainer/ranks/alarm.h"
 #include "trainer/ranks/inbound.h"
 #include "trainer/ranks/listening.h"
 #include "trainer/ranks/outbound.h"
@@ -45,8 +43,12 @@ struct Peer {
   std::optional<Clock::time_point> broken_since;
   Clock::time_point heard{};  ///< Listening::Heard
   bool is_lost = false;
+  bool has_heard_all = false;  ///< what this rank, which leaves, has sent
 
   bool has_joined() const { return due > 0 && out->is_connected(); }
+  bool may_yet_hear() const {
+    return out && out->broken().empty() && !has_closed && !has_heard_all;
+  }
 };
 
 std::string Seconds(std::int64_t ms) {
@@ -69,34 +71,8 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-/// Wakes a thread that polls: a counter of the kernel's.
-class Alarm {
- public:
-  Alarm() : file_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    VERBATIM_CHECK(file_ >= 0, "no eventfd");
-  }
-  ~Alarm() { close(file_); }
-  Alarm(const Alarm&) = delete;
-  Alarm& operator=(const Alarm&) = delete;
-
-  int file() const { return file_; }
-  void Ring() { (void)!eventfd_write(file_, 1); }
-  void Wait() {
-    pollfd item{file_, POLLIN, 0};
-    (void)!poll(&item, 1, -1);
-    Silence();
-  }
-  void Silence() {
-    eventfd_t count;
-    (void)!eventfd_read(file_, &count);
-  }
-
- private:
-  int file_;
-};
-
 /// One thread owns all sockets, from Join to Close. Sending and receiving have contexts of their
-/// own, so that Close can finish the one before the other, and each a thread of ZeroMQ.
+/// own, and so each a thread of ZeroMQ.
 class ZeroMqNetwork final : public Network {
  public:
   ZeroMqNetwork(const ZeroMqOptions& options, const RunKey& key, const std::string& address)
@@ -147,6 +123,7 @@ class ZeroMqNetwork final : public Network {
   void Lose(Peer& peer, std::string why);
   void Emit(Event event);
   void EmitEarly();
+  void Leave();
   void CloseSockets();
 
   template <typename Function>
@@ -169,7 +146,7 @@ class ZeroMqNetwork final : public Network {
   std::optional<Status> joined_;
   std::deque<std::pair<int, Message>> queue_;
   std::optional<NetworkEvents> events_;  ///< set once; then read by the thread alone
-  std::optional<std::int64_t> closing_;  ///< for how long it lingers
+  std::optional<std::int64_t> closing_;  ///< set once: for how long it lingers
 
   // The thread's own, while there is one.
   RefusalLog log_;
@@ -183,6 +160,7 @@ class ZeroMqNetwork final : public Network {
   Listening listening_;
   bool is_joined_ = false;
   bool is_started_ = false;
+  bool is_leaving_ = false;
 };
 
 Status ZeroMqNetwork::Join(std::vector<RankAddress> ranks) {
@@ -234,6 +212,7 @@ void ZeroMqNetwork::Run() {
   try {
     Connect();
     while (!IsClosing()) Turn();
+    Leave();
     CloseSockets();
   } catch (const zmq::error_t& error) {
     FinishJoin(Failed(fmt::format("the network between the ranks failed: {}", error.what())));
@@ -323,6 +302,14 @@ void ZeroMqNetwork::Take(Inbound::Received received) {
     return Lose(peer, fmt::format("sent message {} where {} was due", decoded.sequence, peer.due));
   }
   if (peer.due++ == 0) return;
+  if (decoded.message.kind == MessageKind::kLeaving) {
+    peer.out->Send({.kind = MessageKind::kHeardAll});
+    return;
+  }
+  if (decoded.message.kind == MessageKind::kHeardAll) {
+    peer.has_heard_all = true;
+    return;
+  }
   auto message = std::make_shared<Message>(std::move(decoded.message));
   Emit([from = received.from, message](const NetworkEvents& events) {
     events.on_message(from, std::move(*message));
@@ -413,11 +400,13 @@ void ZeroMqNetwork::Lose(Peer& peer, std::string why) {
 }
 
 void ZeroMqNetwork::Emit(Event event) {
+  if (is_leaving_) return;
   if (is_started_) return event(*events_);
   early_.push_back(std::move(event));
 }
 
 void ZeroMqNetwork::EmitEarly() {
+  if (is_leaving_) return;
   if (!is_started_) {
     const std::lock_guard lock(mutex_);
     is_started_ = events_.has_value();
@@ -429,10 +418,19 @@ void ZeroMqNetwork::EmitEarly() {
   }
 }
 
-/// Whatever is queued goes out first; others learn that this rank has closed when that is done.
-void ZeroMqNetwork::CloseSockets() {
+/// Until every rank has said that it has what is queued for it, or is gone. ZeroMQ itself would go
+/// on waiting for one whose connection is broken.
+void ZeroMqNetwork::Leave() {
   SendQueued();
-  ForPeers([this](Peer& peer) { peer.out->SetLinger(*closing_); });
+  if (*closing_ == 0) return;
+  is_leaving_ = true;
+  ForPeers([](Peer& peer) { peer.out->Send({.kind = MessageKind::kLeaving}); });
+  const auto until = Clock::now() + milliseconds(*closing_);
+  while (Clock::now() < until && std::ranges::any_of(peers_, &Peer::may_yet_hear)) Turn();
+}
+
+/// The others learn that this rank has closed.
+void ZeroMqNetwork::CloseSockets() {
   for (Peer& peer : peers_) peer.out.reset();
   sending_.close();
   inbound_.reset();

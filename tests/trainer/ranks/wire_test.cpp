@@ -56,6 +56,8 @@ std::vector<Message> Samples() {
       {.kind = MessageKind::kAlive},
       {.kind = MessageKind::kHello},
       {.kind = MessageKind::kClock, .text = "17"},
+      {.kind = MessageKind::kLeaving},
+      {.kind = MessageKind::kHeardAll},
   };
   return samples;
 }
@@ -175,7 +177,7 @@ TEST(Wire, RefusesEveryFieldOutOfRange) {
       {"other first bytes", [](RawHeader& h) { h.magic = "VBTM"; }},
       {"version 2, this program's is 1", [](RawHeader& h) { h.format = 2; }},
       {"unknown kind 0", [](RawHeader& h) { h.kind = 0; }},
-      {"unknown kind 14", [](RawHeader& h) { h.kind = 14; }},
+      {"unknown kind 16", [](RawHeader& h) { h.kind = 16; }},
       {"unknown kind 255", [](RawHeader& h) { h.kind = 255; }},
       {"wrong task", [](RawHeader& h) { h.task = 3; }},
       {"wrong stage", [](RawHeader& h) { h.stage = -1; }},

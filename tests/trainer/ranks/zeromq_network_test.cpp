@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <iostream>
 #include <random>
 
 #include "tests/trainer/ranks/mesh.h"
@@ -132,6 +134,49 @@ TEST_P(ZeroMqNetwork, SendsWhatIsQueuedWhenItCloses) {
   ASSERT_EQ(messages.size(), 51u);
   EXPECT_EQ(messages.back().text, "a reason");
   EXPECT_EQ(mesh->inboxes[1].WaitForLoss(0), "closed its connection");
+}
+
+TEST_P(ZeroMqNetwork, SendsNotForEverToARankThatTakesNothing) {
+  const auto mesh = Connect(2, Options(), [](int rank, ZeroMqOptions& options, RunKey&) {
+    if (rank == 0) options.peer_timeout_ms = 2000;
+  });
+  // It neither reads nor gives a sign of life until the other has left.
+  std::promise<void> has_left;
+  mesh->networks[1]->Start(
+      {[has_left = has_left.get_future().share()](int, const Message&) { has_left.wait(); },
+       [](const PeerName&, const std::string&) {}});
+  mesh->networks[0]->Start(mesh->inboxes[0].Events());
+  // More than libzmq takes ahead, and then more than the system does.
+  for (int i = 0; i < 2000; ++i) mesh->networks[0]->Send(1, TaskMessage(i));
+  for (unsigned i = 0; i < 32; ++i) {
+    mesh->networks[0]->Send(1, TaskMessage(i, {BytesTensor(1 << 20, i)}));
+  }
+  mesh->networks[0]->Close(kNeverMs);
+  has_left.set_value();
+}
+
+TEST_P(ZeroMqNetwork, WaitsForNoRankThatLeavesAtOnce) {
+  constexpr unsigned kSeed = 20251201;
+  std::cout << "seed " << kSeed << std::endl;
+  std::mt19937 random(kSeed);
+  for (int i = 0; i < 20; ++i) {
+    const auto mesh = Connect(3, Options());
+    mesh->Start();
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      // Some leave without a word, as a process that is killed.
+      const std::int64_t linger_ms = random() % 3 == 0 ? 0 : kNeverMs;
+      const unsigned size = random() % 2 == 0 ? 0 : 1 << 20;
+      ranks.emplace_back([&, rank, linger_ms, size] {
+        const auto& network = mesh->networks[static_cast<std::size_t>(rank)];
+        for (int to = 0; to < 3; ++to) {
+          if (to != rank) network->Send(to, TaskMessage(1, {BytesTensor(size, 1)}));
+        }
+        network->Close(linger_ms);
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
+  }
 }
 
 TEST_P(ZeroMqNetwork, TellsOnceThatARankVanished) {

@@ -219,7 +219,7 @@ TEST(Strangers, ThatStayAreClosed) {
       std::string("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12) + "PLAIN" + std::string(47, '\0');
   const std::string inputs[] = {"",                                  // says nothing
                                 greeting,                            // not who it is
-                                greeting + "\4\7\5HELLO",          // no more than half of that
+                                greeting + "\4\7\5HELLO",            // no more than half of that
                                 greeting + "\4\12\5HELLO\0011\1x"};  // a wrong password
   const auto mesh = Connect(2, PatientOptions(), [](int, ZeroMqOptions& options, RunKey&) {
     options.handshake_timeout_ms = 2000;
