@@ -3,8 +3,8 @@
 of ranks it is the run that nobody disturbed.
 
 Ranks are killed, stopped or cut off from the network, in turn, at random moments of joining,
-training, checkpointing and ending. VERBATIM_RANK_FAILURES says how many (3 by default, 30 for
-certainty); VERBATIM_TEST_SEED repeats what a seed drew.
+training, checkpointing and ending. VERBATIM_RANK_FAILURES says how many (30 for certainty; by
+default 2: one in training, one in joining); VERBATIM_TEST_SEED repeats what a seed drew.
 """
 
 import collections
@@ -22,7 +22,7 @@ import hosts
 from harness import TIMEOUT_S, LongRunTest, Result, query, run
 from ranks import Ranks, run_ranks
 
-FAILURES = int(os.environ.get("VERBATIM_RANK_FAILURES", "3"))
+FAILURES = int(os.environ.get("VERBATIM_RANK_FAILURES", "2"))
 SEED = int(os.environ.get("VERBATIM_TEST_SEED") or random.SystemRandom().randrange(10**6))
 SUBNETS = 64
 CHECKPOINT_EVERY = 7
@@ -30,6 +30,8 @@ OPTIONS = ["--checkpoint-every", CHECKPOINT_EVERY]
 PEER_TIMEOUT_S = 3
 # Above what the ranks need to get to the rendezvous on a busy machine.
 JOIN_TIMEOUT_S = 20
+# Where one never comes, all wait as long.
+SHORT_JOIN_TIMEOUT_S = 8
 SPEC = {
     "training.subnets": SUBNETS,
     "supernet.stem": {"op": "conv", "channels": 8, "delay": 2},
@@ -58,9 +60,12 @@ class Case:
 
 
 def draw_cases():
-    """Harms in turn, each at all moments, in an order that the seed draws."""
+    """One in training, one in joining; then harms in turn, each at all moments, in an order that
+    the seed draws."""
     draw = random.Random(SEED)
     harms = HARMS if hosts.is_simulated() else HARMS[:2]
+    yield Case(draw.choice(harms), "training", draw)
+    yield Case(draw.choice(harms), "joining", draw)
     moments = {harm: [] for harm in harms}
     for harm in itertools.cycle(harms):
         if not moments[harm]:
@@ -81,23 +86,24 @@ class RankFailures(LongRunTest):
         shown = run("show", record, "--format", "json").json()
         return shown["content_digest"], shown["content_root"]
 
-    def arguments(self):
+    def arguments(self, join_timeout_s=JOIN_TIMEOUT_S):
         return ["train", self.spec, "-o", self.record, *OPTIONS, "--peer-timeout", PEER_TIMEOUT_S,
-                "--join-timeout", JOIN_TIMEOUT_S]
+                "--join-timeout", join_timeout_s]
 
     @contextlib.contextmanager
     def started(self, case):
         """The ranks, and a function that cuts the victim off."""
+        arguments = self.arguments(
+            SHORT_JOIN_TIMEOUT_S if case.moment == "joining" else JOIN_TIMEOUT_S)
         if case.harm != "cut":
-            with Ranks(case.ranks, *self.arguments()) as ranks:
+            with Ranks(case.ranks, *arguments) as ranks:
                 yield ranks, None
             return
         with hosts.Network(case.ranks, seed=SEED) as network:
             each = {rank: {"inside": host.inside} for rank, host in enumerate(network.hosts)}
             env = {"MASTER_ADDR": network.hosts[0].address, "VERBATIM_TOKEN": f"{SEED:032}",
                    "SLURM_STEP_NUM_NODES": str(case.ranks)}
-            with Ranks(case.ranks, *self.arguments(), each=each, env=env,
-                       port=RUN_PORT) as ranks:
+            with Ranks(case.ranks, *arguments, each=each, env=env, port=RUN_PORT) as ranks:
                 yield ranks, lambda: network.cut(network.hosts[case.victim])
 
     def has_come(self, case):
@@ -167,8 +173,9 @@ class RankFailures(LongRunTest):
     def check_message(self, case, rank, result, pid):
         """Names who was lost, and rank 0 says how far the run had come."""
         if not self.record.exists():
-            # Whoever never came has told nobody its name.
-            says = rf"rank {case.victim}\b" + ("|nobody listens at" if case.victim == 0 else "")
+            # Whoever never came has told nobody its name, and on a busy machine others are late too.
+            says = rf"rank {case.victim}\b|did not join"
+            says += "|nobody listens at" if case.victim == 0 else ""
             self.assertRegex(result.err, says, str(result))
             return
         name = f"rank {case.victim} (host {socket.gethostname()}, process {pid})"
