@@ -67,7 +67,9 @@ Status CheckpointCapture::OnFinished(std::int64_t seq) {
     watermark = watermark_;
   }
   if (watermark >= lowest_open_) RETURN_IF_ERROR(CompleteUpTo(watermark));
-  return writer_ ? writer_->status() : Status{};
+  // What other ranks send waits for no room: it is bounded by the subnets that are admitted, and
+  // none is before one has finished here.
+  return writer_ ? writer_->WaitForRoom() : Status{};
 }
 
 Status CheckpointCapture::Receive(int from, std::int64_t cut, const Layer& layer,

@@ -71,7 +71,8 @@ class CheckpointCapture {
   }
 
   /// Every task of the subnet is done, and the observer has been told; on a rank other than 0: its
-  /// own tasks, and rank 0 has not been told. Returns the first error of the sink.
+  /// own tasks, and rank 0 has not been told. Returns the first error of the sink. Waits for the
+  /// disk where too much is to be written.
   Status OnFinished(std::int64_t seq);
 
   /// Rank 0: rank `from` has sent a layer of the checkpoint at `cut`, before it told that it has

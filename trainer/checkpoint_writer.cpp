@@ -26,13 +26,22 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::Add(std::shared_ptr<CapturedLayer> layer, bool waits) {
-  std::unique_lock lock(mutex_);
-  if (error_) return;
-  bytes_ += layer->bytes;
-  jobs_.push_back({std::move(layer), {}});
-  has_work_.notify_one();
-  if (!waits) return;
-  has_room_.wait(lock, [this] { return error_ || bytes_ <= bytes_max_; });
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_) return;
+    bytes_ += layer->bytes;
+    jobs_.push_back({std::move(layer), {}});
+    has_work_.notify_one();
+  }
+  if (waits) (void)WaitForRoom();
+}
+
+Status CheckpointWriter::WaitForRoom() {
+  {
+    std::unique_lock lock(mutex_);
+    has_room_.wait(lock, [this] { return error_ || bytes_ <= bytes_max_; });
+  }
+  return status();
 }
 
 void CheckpointWriter::Finish(CapturedCheckpoint checkpoint) {

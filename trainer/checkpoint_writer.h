@@ -43,6 +43,8 @@ class CheckpointWriter {
   /// Takes a layer to be written; returns when there is room for another, or, where it does not
   /// wait for that, at once.
   void Add(std::shared_ptr<CapturedLayer> layer, bool waits = true);
+  /// Waits until as much is written that a layer could be added; the first error so far.
+  Status WaitForRoom();
   /// Takes a checkpoint whose layers are all captured. Never waits.
   void Finish(CapturedCheckpoint checkpoint);
   /// The first error so far.

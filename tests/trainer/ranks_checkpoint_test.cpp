@@ -1,6 +1,7 @@
 // Checkpoints of runs on ranks: rank 0 writes, of every cut, the files that one process writes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <string>
@@ -9,6 +10,8 @@
 
 #include "tests/trainer/memory_sink.h"
 #include "tests/trainer/ranks_run.h"
+#include "trainer/checkpoint_capture.h"
+#include "trainer/layer_file.h"
 
 namespace verbatim {
 namespace {
@@ -126,6 +129,41 @@ TEST(RanksCheckpointTest, AFailingSinkEndsAllRanks) {
     EXPECT_EQ(run.outcomes[0].status, RunStatus::kFailed);
     EXPECT_NE(run.outcomes[0].detail.find("the disk is full"), std::string::npos);
   }
+}
+
+/// Counts what is written at once.
+class CountingSink : public MemorySink {
+ public:
+  Result<Hash256> WriteLayer(const EncodedTensors& tensors) override {
+    auto file = MemorySink::WriteLayer(tensors);
+    ++count;
+    return file;
+  }
+
+  std::atomic<std::int64_t> count{0};
+};
+
+TEST(RanksCheckpointTest, NoSubnetIsFinishedWhileTooMuchIsToBeWritten) {
+  const Experiment experiment = MakeExperiment(SmallSpec());
+  const std::vector<Layer>& layers = experiment.space.layers();
+  CountingSink sink;
+  CheckpointSettings settings;
+  settings.sink = &sink;
+  settings.every = 1;
+  settings.bytes_in_flight_max = 0;
+  CaptureRole role;
+  role.holder_of = [&](int layer) { return layers[layer].IsVersioned() ? 1 : -1; };
+  CheckpointCapture capture(experiment.space, experiment.spec.training.optimizer, experiment.layers,
+                            settings, /*first=*/0, role);
+  capture.OnAdmitted(1);
+  for (const Layer& layer : layers) {
+    if (!layer.IsVersioned()) continue;
+    LayerState state = CopyToHost(layer, experiment.layers[layer.id]);
+    ASSERT_TRUE(capture.Receive(/*from=*/1, /*cut=*/1, layer, std::move(state)));
+  }
+  ASSERT_TRUE(capture.OnFinished(0));
+  EXPECT_GE(sink.count.load(), std::ranges::count_if(layers, &Layer::IsVersioned));
+  ASSERT_TRUE(capture.Close(/*at_end=*/false));
 }
 
 TEST(RanksCheckpointTest, ALayerThatIsKeptBackIsNoticed) {
