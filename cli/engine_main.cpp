@@ -1,9 +1,12 @@
+#include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "cli/command_line.h"
 #include "cli/engine_marker.h"
 #include "cli/engine_torch.h"
 #include "trainer/tensor_memory.h"
+#include "trainer/training.h"
 
 namespace {
 
@@ -16,5 +19,10 @@ static_assert(std::string_view(kMarkedVersion).starts_with(verbatim::kEngineMark
 int main(int argc, char** argv) {
   verbatim::PoolTensorMemory();
   verbatim::TorchEngine engine;
-  return verbatim::RunCommandLine(argc, argv, &engine);
+  const int code = verbatim::RunCommandLine(argc, argv, &engine);
+  if (verbatim::HasStuckStage()) {
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
 }

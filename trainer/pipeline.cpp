@@ -67,7 +67,8 @@ TrainingOutcome Pipeline::Run() {
   std::vector<std::thread> threads;
   StartThreads(threads);
   if (link_) WatchRun();
-  for (std::thread& thread : threads) thread.join();
+  has_stuck_stage_ = link_ && !AwaitThreads();
+  for (std::thread& thread : threads) has_stuck_stage_ ? thread.detach() : thread.join();
   if (link_) LeaveRanks();
   if (checkpoints_) {
     const Status closed = checkpoints_->Close(/*at_end=*/failure_.empty() && !bad_loss_);
@@ -79,13 +80,27 @@ TrainingOutcome Pipeline::Run() {
 void Pipeline::StartThreads(std::vector<std::thread>& threads) {
   try {
     for (int stage = placement_.Begin(rank_); stage < placement_.End(rank_); ++stage) {
-      threads.emplace_back([this, stage] { RunStage(stage); });
+      StartThread(threads, [this, stage] { RunStage(stage); });
     }
-    if (link_ && IsFirstRank()) threads.emplace_back([this] { ServeReports(); });
+    if (link_ && IsFirstRank()) StartThread(threads, [this] { ServeReports(); });
   } catch (const std::system_error& error) {  // the machine has no thread left
     const std::lock_guard lock(mutex_);
+    --threads_running_;
     Abort(fmt::format("thread {} could not be started: {}", threads.size(), error.what()));
   }
+}
+
+void Pipeline::StartThread(std::vector<std::thread>& threads, const std::function<void()>& serve) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++threads_running_;
+  }
+  threads.emplace_back([this, serve] {
+    serve();
+    const std::lock_guard lock(mutex_);
+    --threads_running_;
+    changed_.notify_all();
+  });
 }
 
 void Pipeline::RunStage(int index) {

@@ -49,6 +49,9 @@ class Pipeline {
 
   /// Call once.
   TrainingOutcome Run();
+  /// After Run: a stage has not returned from its task. Its thread is left to itself and still uses
+  /// this object, which must not be destroyed then.
+  bool has_stuck_stage() const { return has_stuck_stage_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -57,6 +60,7 @@ class Pipeline {
   // training on the stages of this rank: pipeline.cpp
   bool IsFirstRank() const { return rank_ == 0; }
   void StartThreads(std::vector<std::thread>& threads);
+  void StartThread(std::vector<std::thread>& threads, const std::function<void()>& serve);
   void RunStage(int stage);
   void ServeStage(int index, Stage& stage);
   void TaskFinished(int stage, const Task& task, Lock& lock);
@@ -82,6 +86,9 @@ class Pipeline {
   void SendLayersToOthers();
   /// Until the run is over here.
   void WatchRun();
+  /// Waits for the threads; not for those that have failed the run by doing nothing. Whether all
+  /// have ended.
+  bool AwaitThreads();
   void LeaveRanks();
   void CollectLayers(Lock& lock);
   void HandLayersOver(Lock& lock);
@@ -142,6 +149,8 @@ class Pipeline {
   std::optional<std::pair<std::int64_t, float>> bad_loss_;  ///< lowest seq
   std::string failure_;
   bool over_ = false;
+  int threads_running_ = 0;
+  bool has_stuck_stage_ = false;
 
   // on several ranks
   std::condition_variable changed_;            ///< for WaitFor

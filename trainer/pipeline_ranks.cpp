@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <mutex>
@@ -15,6 +16,8 @@ using namespace std::chrono_literals;
 
 /// How often a rank looks for requests to stop and for stalls.
 constexpr auto kWatchInterval = 50ms;
+/// For a stage whose rank has failed to end its task, if it does anything.
+constexpr std::chrono::milliseconds kEndGraceMax = 10s;
 constexpr std::int64_t kLingerMs = 10'000;
 
 const char* NameOf(TaskKind kind) {
@@ -53,6 +56,18 @@ void Pipeline::SendLayersToOthers() {
 void Pipeline::WatchRun() {
   Lock lock(mutex_);
   WaitFor(lock, [this] { return over_; });
+}
+
+bool Pipeline::AwaitThreads() {
+  const std::chrono::milliseconds stall(options_.stall_timeout_ms);
+  Lock lock(mutex_);
+  const auto patience =
+      std::max(last_event_ + stall, Clock::now() + std::min(kEndGraceMax, stall / 4));
+  while (threads_running_ > 0) {
+    if (!failure_.empty() && Clock::now() > patience) return false;
+    changed_.wait_for(lock, kWatchInterval);
+  }
+  return true;
 }
 
 void Pipeline::LeaveRanks() {

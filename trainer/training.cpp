@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include "base/check.h"
@@ -15,6 +17,8 @@
 namespace verbatim {
 namespace {
 
+std::atomic<bool> has_stuck_stage = false;
+
 Result<Placement> PlacementOf(const TrainingOptions& options) {
   if (!options.network) return Placement(static_cast<int>(options.stages));
   if (options.policy != "causal") {
@@ -25,6 +29,7 @@ Result<Placement> PlacementOf(const TrainingOptions& options) {
 }
 
 }  // namespace
+
 Status CheckTraining(const Experiment& experiment, const TrainingOptions& options) {
   if (options.in_flight < 1) {
     return UsageError(
@@ -63,7 +68,18 @@ Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& opt
                    MakePartition(options.partition, experiment.space,
                                  recompute.Costs(costs, experiment.space), options.stages));
   ASSIGN_OR_RETURN(const Placement placement, PlacementOf(options));
-  return Pipeline(experiment, options, *partition, recompute, *policy, placement).Run();
+  auto pipeline =
+      std::make_unique<Pipeline>(experiment, options, *partition, recompute, *policy, placement);
+  TrainingOutcome outcome = pipeline->Run();
+  if (pipeline->has_stuck_stage()) {
+    has_stuck_stage = true;
+    (void)pipeline.release();
+  }
+  return outcome;
+}
+
+bool HasStuckStage() {
+  return has_stuck_stage;
 }
 
 }  // namespace verbatim

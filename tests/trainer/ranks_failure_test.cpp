@@ -154,33 +154,66 @@ TEST(RanksFailureTest, ARequestToStopOnAnyRankStopsAll) {
   }
 }
 
-/// Holds one task up until it is released.
+/// Holds one task up for ever.
 class Holds : public StageProbe {
  public:
+  explicit Holds(int stage) : stage_(stage) {}
   void BeforeTask(int stage, const Task& task) override {
-    if (stage == 2 && task.seq == 4 && task.kind == TaskKind::kForward) released_.wait();
+    if (stage == stage_ && task.seq == 4 && task.kind == TaskKind::kForward) never_.wait();
   }
-  void Release() { promise_.set_value(); }
 
  private:
+  int stage_;
   std::promise<void> promise_;
-  std::shared_future<void> released_ = promise_.get_future().share();
+  std::future<void> never_ = promise_.get_future();
 };
 
-TEST(RanksFailureTest, AStageThatHangsIsNamed) {
-  Holds probe;
+TEST(RanksFailureTest, AStageThatHangsIsNamedAndKeepsNoRank) {
+  for (const int stage : {0, 2}) {
+    // Its thread outlives the run.
+    auto* const probe = new Holds(stage);
+    RanksSetting setting;
+    setting.prepare = [&](int, TrainingOptions& own, Experiment&) {
+      own.stall_timeout_ms = 2000;
+      own.probe = probe;
+    };
+    const RanksRun run = TrainOnRanks(SmallSpec(), 3, OnStages(3), setting);
+    EXPECT_TRUE(HasStuckStage());
+    ExpectAllFailed(run, NameOf(stage) + ": stage " + std::to_string(stage) +
+                             " has not finished the forward of subnet 4, micro-batch 0, in 2 s");
+    ExpectSoundRows(run, SmallSpec());
+  }
+}
+
+/// Holds stage 2 up for ever; then stage 0 fails.
+class HoldsAndThrows : public StageProbe {
+ public:
+  void BeforeTask(int stage, const Task& task) override {
+    if (stage == 2) holds_.set_value(), never_.get_future().wait();
+    if (stage == 0 && task.seq > 0) {
+      has_hold_.wait();
+      throw std::runtime_error("out of memory");
+    }
+  }
+
+ private:
+  std::promise<void> holds_;
+  std::future<void> has_hold_ = holds_.get_future();
+  std::promise<void> never_;
+};
+
+TEST(RanksFailureTest, AStageThatHangsKeepsNoRankWhereAnotherFailed) {
+  auto* const probe = new HoldsAndThrows;
   RanksSetting setting;
   setting.prepare = [&](int, TrainingOptions& own, Experiment&) {
     own.stall_timeout_ms = 2000;
-    own.probe = &probe;
+    own.probe = probe;
   };
-  setting.on_end = [&](int rank) {
-    if (rank == 0) probe.Release();
-  };
-  const RanksRun run = TrainOnRanks(SmallSpec(), 3, OnStages(3), setting);
-  ExpectAllFailed(run, NameOf(2) +
-                           ": stage 2 has not finished the forward of subnet 4, "
-                           "micro-batch 0, in 2 s");
+  Spec spec = SmallSpec();
+  spec.supernet.stem.delay = 4;
+  spec.supernet.head.delay = 4;
+  const RanksRun run = TrainOnRanks(spec, 3, OnStages(3), setting);
+  ExpectAllFailed(run, NameOf(0) + ": stage 0: out of memory");
 }
 
 TEST(RanksFailureTest, ARankThatOwesAReportIsNamed) {
