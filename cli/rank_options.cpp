@@ -93,7 +93,9 @@ Result<std::optional<RankPlace>> FindPlace(const RankOptions& options) {
   RankPlace place;
   place.rank = *rank;
   place.network.interface = options.interface;
-  ASSIGN_OR_RETURN(place.network.token, FindToken(options));
+  // The others are to hear of it.
+  auto token = FindToken(options);
+  token ? void(place.network.token = *std::move(token)) : void(place.failure = token.error());
   place.network.encrypt = options.encrypt;
   place.network.join_timeout_ms = options.join_timeout_s * 1000;
   place.network.peer_timeout_ms = options.peer_timeout_s * 1000;
@@ -112,8 +114,8 @@ tl::unexpected<Error> NotOnRanks(const std::string& what, const std::string& hin
 
 Result<int> OnRanks(const std::optional<RankPlace>& place, const Invocation& invocation,
                     const std::function<Result<int>()>& action) {
-  Result<int> result = action();
-  if (!place) return result;
+  if (!place) return action();
+  Result<int> result = place->failure ? tl::unexpected(*place->failure) : action();
   if (invocation.engine == nullptr) {
     // Returns only where there is no engine either.
     (void)ForwardToEngine(invocation.argv, Numerics::kNative);

@@ -37,13 +37,14 @@ struct RankPlace {
   NetworkSetting network;
   Numerics numerics = Numerics::kNative;  ///< of the spec
   std::string task_json = "{}";           ///< RankFacts::task_json
+  std::optional<Error> failure;           ///< why it has no token, and so cannot join
 
   bool is_first() const { return rank.rank == 0; }
 };
 
-/// Nothing where this process is alone. Reads the token from --token-file or $VERBATIM_TOKEN.
-/// kUsage as ReadRankSetting, where there are two tokens, or where others can read the file;
-/// kBadInput where it cannot be read.
+/// Nothing where this process is alone. kUsage as ReadRankSetting. Reads the token from --token-file
+/// or $VERBATIM_TOKEN; the place's failure is kUsage where there are two tokens, or where others can
+/// read the file, kBadInput where it cannot be read.
 Result<std::optional<RankPlace>> FindPlace(const RankOptions& options);
 
 /// A layout's stages on that many ranks: one each where --stages was not given. kUsage where there
@@ -52,8 +53,8 @@ Result<std::optional<RankPlace>> FindPlace(const RankOptions& options);
 Status SettleStages(const RankPlace& place, LayoutOptions& layout);
 tl::unexpected<Error> NotOnRanks(const std::string& what, const std::string& hint);
 
-/// Does `action` and returns its exit code or error; where it has not joined the other ranks, tells
-/// them that there is nothing to do, or why. In the program without an engine that is what the
+/// Does `action`, if the place has not failed, and returns its exit code or error; where it has not
+/// joined the other ranks, tells them that there is nothing to do, or why. In the program without an engine that is what the
 /// engine is started for.
 Result<int> OnRanks(const std::optional<RankPlace>& place, const Invocation& invocation,
                     const std::function<Result<int>()>& action);

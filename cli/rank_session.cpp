@@ -96,6 +96,12 @@ Result<std::optional<RankJob>> RankSession::Follow(const RankPlace& place) {
 
 void RankSession::Dismiss(const RankPlace& place, const std::optional<Error>& why) {
   if (has_joined_) return;
+  if (place.failure) {
+    if (const auto store = OpenTcpStore(place.rank, place.network)) {
+      Decline(place.rank, place.network, **store);
+    }
+    return;
+  }
   // What went wrong with it, the other ranks say themselves.
   (void)Enter(place, why, "");
 }

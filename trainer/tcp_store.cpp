@@ -40,6 +40,8 @@ constexpr milliseconds kAttempt{3'000};
 /// The store takes values of 8 MiB.
 constexpr std::size_t kPieceMax = std::size_t{1} << 20;
 constexpr int kBacklog = 1024;
+/// Of a rank that cannot join, and would tell the others.
+constexpr std::int64_t kPatienceMs = 10'000;
 
 double Seconds(std::int64_t milliseconds_count) {
   return static_cast<double>(milliseconds_count) / 1000;
@@ -238,7 +240,12 @@ Result<std::unique_ptr<RendezvousStore>> OpenTcpStore(const RankSetting& rank,
   c10d::TCPStoreOptions options;
   if (rank.rank != 0 || rank.store_is_up) {
     ASSIGN_OR_RETURN(const std::string address, ResolveHost(rank.host));
-    RETURN_IF_ERROR(AwaitServer(rank, address, network.join_timeout_ms));
+    const auto own = LocalAddress(rank, network.interface);
+    // Rank 0 may serve no store for the same reason.
+    const Status is_up = AwaitServer(
+        rank, address,
+        own ? network.join_timeout_ms : std::min(kPatienceMs, network.join_timeout_ms));
+    if (!is_up) return tl::unexpected(own ? is_up.error() : own.error());
     return Open(rank, address, network.join_timeout_ms, options);
   }
   ASSIGN_OR_RETURN(const std::string address, ServingAddress(rank, network));

@@ -293,6 +293,24 @@ class BadInput(RanksTest):
         self.expect(results[1], 4, err="not sealed with the token of rank 1")
         self.refuse_all(run_ranks(2, *self.arguments(), env={"VERBATIM_TOKEN": "short"}), 2, "token")
 
+    def test_token_of_rank_zero_alone(self):
+        """The others hear of it, though nothing can be sealed for them."""
+        secret = self.folder / "run.token"
+        secret.write_text("0" * 32, encoding="ascii")
+        secret.chmod(0o644)
+        results = run_ranks(2, *self.arguments(), env={"VERBATIM_TOKEN": "0" * 32},
+                            each={0: {"arguments": self.arguments("--token-file", secret),
+                                      "env": {"VERBATIM_TOKEN": ""}}})
+        self.expect(results[0], 2, err="others than its owner may read")
+        self.expect(results[1], 4, err="rank 0 gave up before it had joined")
+
+    def test_interface_that_is_none(self):
+        """Rank 0 would serve the rendezvous there."""
+        results = run_ranks(2, *self.arguments("--interface", "none0"),
+                            env={"SLURM_STEP_NUM_NODES": "2", "VERBATIM_TOKEN": "0" * 32,
+                                 "MASTER_ADDR": socket.gethostname()})
+        self.refuse_all(results, 2, "--interface none0 is no interface or address of")
+
     def test_what_one_process_does_alone(self):
         for options, says in ((("--inject", "bit-flip"), "--inject"),
                               (("--policy", "gpipe"), "--policy gpipe"),

@@ -322,4 +322,10 @@ Result<Joined> Join(const RankSetting& rank, const NetworkSetting& network, cons
   return joined;
 }
 
+void Decline(const RankSetting& rank, const NetworkSetting& network, RendezvousStore& store) {
+  if (!ComeOnce(rank, store)) return;
+  GiveUp(rank, store);
+  if (rank.rank == 0) AwaitReaders(rank, network, store);
+}
+
 }  // namespace verbatim

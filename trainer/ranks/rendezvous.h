@@ -79,4 +79,7 @@ Result<Joined> Join(const RankSetting& rank, const NetworkSetting& network, cons
                     const std::string& job_json, RendezvousStore& store,
                     const OpenListener& open = ListenZeroMq);
 
+/// Tells the others that this rank, which has no token, does not join. They learn no more.
+void Decline(const RankSetting& rank, const NetworkSetting& network, RendezvousStore& store);
+
 }  // namespace verbatim

@@ -345,6 +345,22 @@ TEST(Rendezvous, RankZeroGivesUpForAll) {
   }
 }
 
+TEST(Rendezvous, ARankWithoutATokenLeavesWord) {
+  for (const std::size_t declines : {0, 1}) {
+    auto visits = Visits(2);
+    for (Visit& visit : visits) visit.network.token = std::string(kTokenBytesMin, 'x');
+    const Visit declining = visits[declines];
+    visits.erase(visits.begin() + static_cast<std::ptrdiff_t>(declines));
+    MemoryStore store;
+    std::thread other([&] { Decline(declining.rank, declining.network, store); });
+    const auto results = JoinAll(visits, store);
+    other.join();
+    ASSERT_FALSE(results[0].has_value());
+    EXPECT_THAT(results[0].error().message,
+                HasSubstr(fmt::format("rank {} gave up before it had joined", declines)));
+  }
+}
+
 TEST(Rendezvous, RefusesAnUnknownInterface) {
   auto visits = Visits(1);
   visits[0].network.interface = "nosuch0";
