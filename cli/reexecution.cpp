@@ -75,6 +75,15 @@ std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
   return spec ? std::optional(spec->numerics) : std::nullopt;
 }
 
+Status CheckRecordedDevice(const std::optional<RankPlace>& place, const RecordReader& reader) {
+  if (!place) return {};
+  const auto run = reader.Run();
+  // What cannot be read is told by whoever examines the record.
+  if (!run || run->device == "cpu") return {};
+  return NotOnRanks(fmt::format("a run that was made on {} is executed again", run->device),
+                    "Start it without the launcher, on a machine that has such a device.");
+}
+
 std::string DescribeRecordTask(const std::string& command) {
   return Json{{"command", command}}.dump();
 }

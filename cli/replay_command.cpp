@@ -89,6 +89,7 @@ Result<int> Replay(ReplayOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckReplay(options));
   if (options.layer) options.request.selection.version = {*options.layer, *options.at};
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
+  RETURN_IF_ERROR(CheckRecordedDevice(options.request.place, *reader));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));

@@ -104,6 +104,7 @@ Result<int> Resume(ResumeRequest& request, const Invocation& invocation) {
     RETURN_IF_ERROR(CheckCheckpointFolder(CheckpointFolder(request.record)));
   }
   ASSIGN_OR_RETURN(auto reader, RecordReader::Open(request.record));
+  RETURN_IF_ERROR(CheckRecordedDevice(request.place, *reader));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));

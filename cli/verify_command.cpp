@@ -136,6 +136,7 @@ Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
   }
   const bool reexecute = !options.reexecute.empty();
   if (reexecute) {
+    RETURN_IF_ERROR(CheckRecordedDevice(options.request.place, *reader));
     const auto numerics = RecordedNumerics(*reader);
     if (numerics && NeedsForward(invocation, *numerics)) {
       return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));

@@ -136,7 +136,9 @@ class Stopped(PartsTest):
         kept.rename(self.folder / "other.db.rank-1")
         results = run_ranks(2, "resume", other)
         self.expect(results[1], 2, err=("other.db.rank-1", "of a run with another spec"))
-        self.assertNotEqual(results[0].code, 0, str(results[0]))
+        self.expect(results[0], 4, err=("the run failed again after", "rank 1 (host ",
+                                        "of a run with another spec"))
+        self.assertEqual(query(other, "SELECT status FROM run"), [("failed",)])
 
 
 if __name__ == "__main__":

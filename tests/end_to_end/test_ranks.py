@@ -133,6 +133,16 @@ class Reexecution(RanksTest):
         other = self.train("--inject", "bit-flip@5", spec=self.spec, record="other.db")
         self.on_ranks(2, "replay", other, code=1, says="First difference: subnet 5")
 
+    def test_made_on_a_gpu(self):
+        """Refused at once, before the record is found damaged."""
+        tamper(self.one, "UPDATE run SET device = 'cuda:0'")
+        for arguments in (("replay", self.one), ("verify", self.one, "--reexecute", "all"),
+                          ("resume", self.one)):
+            with self.subTest(command=arguments[0]):
+                for result in run_ranks(2, *arguments):
+                    self.expect(result, 2, err="a run that was made on cuda:0 is executed again in "
+                                               "one process, not in several")
+
     def test_damage(self):
         tamper(self.one, "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 3")
         self.on_ranks(2, "replay", self.one, code=3, says="the record is damaged")
