@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "tests/schedule/moving_partition.h"
 #include "tests/schedule/test_space.h"
 
 namespace verbatim {
@@ -187,18 +188,9 @@ TEST_F(RankSchedulerTest, RefusesAdmissionsOutOfTurn) {
   EXPECT_FALSE(scheduler.Admit(5, {0}, messages_)) << "more than may be in flight";
 }
 
-/// Two blocks of a linear layer and a skip. Where the second block takes its skip, that is on
-/// stage 0 with the first; else the first is on stage 1, as the second is. So the first block's
-/// layer moves between ranks 0 and 1.
+/// On MovingPartition's space: the first block's layer moves between ranks 0 and 1.
 class MovingLayerTest : public ::testing::Test {
  protected:
-  class MovingPartition : public Partition {
-   public:
-    int stages() const override { return 2; }
-    StageRanges Ranges(std::span<const std::uint16_t> choices) const override {
-      return choices[1] == 1 ? StageRanges({0, 3, 4}) : StageRanges({0, 1, 4});
-    }
-  };
   static constexpr int kMoving = 1;
 
   RankScheduler Make(int rank) {

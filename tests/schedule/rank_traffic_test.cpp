@@ -5,23 +5,15 @@
 
 #include <vector>
 
+#include "tests/schedule/moving_partition.h"
 #include "tests/schedule/ranks/rank_simulation.h"
 
 namespace verbatim {
 namespace {
 
-/// Stem, two blocks of a linear layer and a skip, head; on two ranks of one stage. The ranges
-/// follow from the second block's choice, so that the first block's linear layer moves.
+/// On MovingPartition's space and two ranks of one stage.
 class RankTrafficTest : public ::testing::Test {
  protected:
-  class MovingPartition : public Partition {
-   public:
-    int stages() const override { return 2; }
-    StageRanges Ranges(std::span<const std::uint16_t> choices) const override {
-      return choices[1] == 1 ? StageRanges({0, 3, 4}) : StageRanges({0, 1, 4});
-    }
-  };
-
   /// Bytes: activations 10 of the stem and 1 of other layers, weights 100, optimizer state 1,000.
   static CostTable Costs(const SearchSpace& space) {
     CostTable costs;

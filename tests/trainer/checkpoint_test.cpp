@@ -11,6 +11,7 @@
 #include "base/durable_file.h"
 #include "store/checkpoint_files.h"
 #include "store/layer_metadata.h"
+#include "tests/trainer/checkpoint_specs.h"
 #include "tests/trainer/memory_sink.h"
 #include "tests/trainer/random_delays.h"
 #include "tests/trainer/small_run.h"
@@ -76,27 +77,8 @@ Spec DelayedSpec() {
   return spec;
 }
 
-std::vector<std::pair<const char*, Spec>> Specs() {
-  Spec microbatches = SmallSpec();
-  microbatches.training.microbatches = 3;
-  Spec adam = SmallSpec();
-  adam.training.optimizer = OptimizerSpec{};
-  adam.training.optimizer.kind = OptimizerKind::kAdam;
-  adam.training.lr.base = 0.001;
-  Spec frozen = SmallSpec();
-  frozen.supernet.stem.trainable = false;
-  frozen.supernet.head.trainable = false;
-  Spec fair = DelayedSpec();
-  fair.sampler.kind = SamplerKind::kFair;
-  Spec text = SmallTextSpec();
-  text.supernet.stem.delay = 3;
-  text.supernet.blocks[1].delay = 1;
-  return {{"micro-batches", microbatches}, {"Adam", adam},         {"frozen", frozen},
-          {"delays", DelayedSpec()},       {"fair, delays", fair}, {"text, delays", text}};
-}
-
 TEST(CheckpointTest, EveryCutIsWhatTheSequentialReferenceLeaves) {
-  for (const auto& [name, spec] : Specs()) {
+  for (const auto& [name, spec] : CheckpointSpecs(DelayedSpec())) {
     std::map<std::int64_t, std::vector<std::string>> expected;
     for (std::int64_t cut = 1; cut <= spec.training.subnets; ++cut) {
       expected[cut] = SequentialFiles(spec, cut);
@@ -232,7 +214,7 @@ std::vector<std::string> ContentsOf(const std::vector<SubnetRow>& rows) {
 }
 
 TEST_F(LoadTest, TrainingOnGivesTheSubnetsOfTheUninterruptedRun) {
-  for (const auto& [name, spec] : Specs()) {
+  for (const auto& [name, spec] : CheckpointSpecs(DelayedSpec())) {
     Experiment whole = MakeExperiment(spec);
     const std::vector<std::string> expected = ContentsOf(TrainedRows(whole, SequentialOptions()));
     const MemorySink sink = CheckpointsOf(spec, {3, 8});

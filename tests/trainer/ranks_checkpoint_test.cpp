@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/trainer/checkpoint_specs.h"
 #include "tests/trainer/memory_sink.h"
 #include "tests/trainer/ranks_run.h"
 #include "trainer/checkpoint_capture.h"
@@ -53,25 +53,6 @@ std::vector<CheckpointRow> ExpectedRows(const Spec& spec, std::int64_t every) {
   return sink.rows;
 }
 
-std::vector<std::pair<const char*, Spec>> Specs() {
-  Spec microbatches = SmallSpec();
-  microbatches.training.microbatches = 3;
-  Spec adam = SmallSpec();
-  adam.training.optimizer = OptimizerSpec{};
-  adam.training.optimizer.kind = OptimizerKind::kAdam;
-  adam.training.lr.base = 0.001;
-  Spec frozen = SmallSpec();
-  frozen.supernet.stem.trainable = false;
-  frozen.supernet.head.trainable = false;
-  Spec fair = DelayedRanksSpec(4, 2);
-  fair.sampler.kind = SamplerKind::kFair;
-  Spec text = SmallTextSpec();
-  text.supernet.stem.delay = 3;
-  text.supernet.blocks[1].delay = 1;
-  return {{"micro-batches", microbatches},    {"Adam", adam},         {"frozen", frozen},
-          {"delays", DelayedRanksSpec(4, 2)}, {"fair, delays", fair}, {"text, delays", text}};
-}
-
 void ExpectRows(const std::vector<CheckpointRow>& rows,
                 const std::vector<CheckpointRow>& expected) {
   ASSERT_EQ(rows.size(), expected.size());
@@ -88,7 +69,7 @@ void ExpectRows(const std::vector<CheckpointRow>& rows,
 
 TEST(RanksCheckpointTest, EveryCutIsThatOfOneProcess) {
   std::uint32_t seed = 0;
-  for (const auto& [name, spec] : Specs()) {
+  for (const auto& [name, spec] : CheckpointSpecs(DelayedRanksSpec(4, 2))) {
     for (const std::int64_t every : {1, 5}) {
       const std::vector<CheckpointRow> expected = ExpectedRows(spec, every);
       for (const Layout& layout : kLayouts) {
