@@ -1,5 +1,6 @@
 #include "trainer/tcp_store.h"
 
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <poll.h>
@@ -218,6 +219,9 @@ Result<std::unique_ptr<RendezvousStore>> Open(const RankSetting& rank, const std
                                               std::int64_t timeout_ms,
                                               c10d::TCPStoreOptions options) {
   const std::string place = Place(address, rank.port);
+  // Reads TORCH_CPP_LOG_LEVEL, which only Python does by itself: TCPStore warns of addresses that
+  // have no name.
+  c10::initLogging();
   options.port = rank.port;
   options.waitWorkers = false;
   options.timeout = milliseconds(timeout_ms);
@@ -240,9 +244,9 @@ Result<std::unique_ptr<RendezvousStore>> OpenTcpStore(const RankSetting& rank,
     ASSIGN_OR_RETURN(const std::string address, ResolveHost(rank.host));
     const auto own = LocalAddress(rank, network.interface);
     // Rank 0 may serve no store for the same reason.
-    const Status is_up = AwaitServer(
-        rank, address,
-        own ? network.join_timeout_ms : std::min(kPatienceMs, network.join_timeout_ms));
+    const Status is_up =
+        AwaitServer(rank, address,
+                    own ? network.join_timeout_ms : std::min(kPatienceMs, network.join_timeout_ms));
     if (!is_up) return tl::unexpected(own ? is_up.error() : own.error());
     return Open(rank, address, network.join_timeout_ms, options);
   }
