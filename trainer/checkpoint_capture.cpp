@@ -179,7 +179,8 @@ Status CheckpointCapture::CompleteUpTo(std::int64_t watermark) {
 std::shared_ptr<CapturedLayer> CheckpointCapture::Take(const Layer& layer, Means means) const {
   std::unique_lock<std::mutex> lock;
   if (role_.delayed_layers && layer.delay > 0) lock = std::unique_lock(*role_.delayed_layers);
-  const LayerState& state = layers_[layer.id];
+  const LayerState moving = role_.snapshot ? role_.snapshot(layer.id) : LayerState{};
+  const LayerState& state = role_.snapshot ? moving : layers_[layer.id];
   auto captured = std::make_shared<CapturedLayer>();
   captured->layer = &layer;
   captured->state = means == Means::kShare ? ShareOnHost(state) : CopyToHost(layer, state);

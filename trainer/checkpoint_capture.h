@@ -35,7 +35,7 @@
 
 namespace verbatim {
 
-/// One rank's part in the checkpoints of a run on several.
+/// One rank's part in the checkpoints of a run on several, and how it comes to its layers.
 struct CaptureRole {
   int rank = 0;
   /// The rank that has a layer's last use by a subnet admitted so far; -1: none has.
@@ -44,6 +44,8 @@ struct CaptureRole {
   /// the one sent before is of the same version. Called with a lock held; does not wait.
   std::function<void(std::int64_t cut, const CapturedLayer& layer)> send;
   std::mutex* delayed_layers = nullptr;  ///< guards the states of layers with a delay
+  /// Where layers may move between memories meanwhile: a state with the tensors that it has now.
+  std::function<LayerState(int layer)> snapshot;
 };
 
 /// Thread-safe.

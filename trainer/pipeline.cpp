@@ -12,12 +12,20 @@
 #include "base/exception_text.h"
 
 namespace verbatim {
+namespace {
+
+/// How many subnets ahead of admission the mover is told of: enough to see the next use of most
+/// layers that a stage could keep.
+constexpr std::int64_t kForeseen = 64;
+
+}  // namespace
 
 Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
                    const Partition& partition, const RecomputePlan& recompute, const Policy& policy,
                    const Placement& placement)
     : experiment_(experiment),
       options_(options),
+      partition_(partition),
       placement_(placement),
       rank_(options.network ? options.network->rank() : 0),
       transport_(partition.stages()),
@@ -35,7 +43,7 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
                options.probe},
       scheduler_(experiment.space, partition, policy,
                  SchedulerOptions{static_cast<std::int32_t>(experiment.spec.training.microbatches),
-                                  options.in_flight},
+                                  options.in_flight, options.device_memory.has_value()},
                  placement, rank_),
       wake_(static_cast<std::size_t>(partition.stages())),
       executed_(static_cast<std::size_t>(partition.stages())),
@@ -46,16 +54,28 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
   context_.recompute = recompute;
   if (options.network) link_.emplace(*options.network, context_);
   if (!IsFirstRank() && options.is_observed) context_.observer = &rank_observer_;
+  if (options.device_memory) {
+    mover_.emplace(
+        experiment.space, experiment.layers,
+        LayerMoverOptions{partition.stages(), experiment.device, *options.device_memory,
+                          options.probe},
+        mutex_, [this] { WakeReadyStages(); }, [this](const std::string& why) { Abort(why); });
+    context_.copies = &mover_->copies();
+  }
   const bool has_checkpoints =
       IsFirstRank() ? options.checkpoints.sink != nullptr : options.has_checkpoints;
   if (!has_checkpoints) return;
+  CaptureRole role = link_ ? OwnRole() : CaptureRole{};
+  if (mover_) role.snapshot = [this](int layer) { return mover_->copies().Snapshot(layer); };
   checkpoints_.emplace(experiment.space, experiment.spec.training.optimizer, experiment.layers,
-                       options.checkpoints, options.first, link_ ? OwnRole() : CaptureRole{});
+                       options.checkpoints, options.first, std::move(role));
   context_.checkpoints = &*checkpoints_;
 }
 
 Pipeline::~Pipeline() {
-  if (link_) options_.network->Close(/*linger_ms=*/0);  // where Run was left by an exception
+  // Where Run was left by an exception.
+  if (link_) options_.network->Close(/*linger_ms=*/0);
+  if (mover_) mover_->Stop();
 }
 
 TrainingOutcome Pipeline::Run() {
@@ -69,6 +89,7 @@ TrainingOutcome Pipeline::Run() {
   if (link_) WatchRun();
   has_stuck_stage_ = link_ && !AwaitThreads();
   for (std::thread& thread : threads) has_stuck_stage_ ? thread.detach() : thread.join();
+  if (mover_) SettleLayers();
   if (link_) LeaveRanks();
   if (checkpoints_) {
     const Status closed = checkpoints_->Close(/*at_end=*/failure_.empty() && !bad_loss_);
@@ -79,15 +100,21 @@ TrainingOutcome Pipeline::Run() {
 
 void Pipeline::StartThreads(std::vector<std::thread>& threads) {
   try {
+    if (mover_) StartMover();
     for (int stage = placement_.Begin(rank_); stage < placement_.End(rank_); ++stage) {
       StartThread(threads, [this, stage] { RunStage(stage); });
     }
     if (link_ && IsFirstRank()) StartThread(threads, [this] { ServeReports(); });
   } catch (const std::system_error& error) {  // the machine has no thread left
     const std::lock_guard lock(mutex_);
-    --threads_running_;
     Abort(fmt::format("thread {} could not be started: {}", threads.size(), error.what()));
   }
+}
+
+void Pipeline::StartMover() {
+  mover_->Start();
+  const std::lock_guard lock(mutex_);
+  WakeReadyStages();
 }
 
 void Pipeline::StartThread(std::vector<std::thread>& threads, const std::function<void()>& serve) {
@@ -95,12 +122,20 @@ void Pipeline::StartThread(std::vector<std::thread>& threads, const std::functio
     const std::lock_guard lock(mutex_);
     ++threads_running_;
   }
-  threads.emplace_back([this, serve] {
-    serve();
+  const auto end = [this] {
     const std::lock_guard lock(mutex_);
     --threads_running_;
     changed_.notify_all();
-  });
+  };
+  try {
+    threads.emplace_back([serve, end] {
+      serve();
+      end();
+    });
+  } catch (const std::system_error&) {
+    end();
+    throw;
+  }
 }
 
 void Pipeline::RunStage(int index) {
@@ -137,6 +172,7 @@ void Pipeline::ServeStage(int index, Stage& stage) {
 
 void Pipeline::TaskFinished(int stage, const Task& task, Lock& lock) {
   last_event_ = Clock::now();
+  if (mover_ && task.kind == TaskKind::kUpdate) mover_->Updated({task.seq, stage});
   const bool is_last = scheduler_.Finished(stage, task, messages_);
   Send(messages_);
   if (!is_last) return;
@@ -169,7 +205,7 @@ Status Pipeline::ReportFinished(std::int64_t seq, float loss) {
 void Pipeline::AdmitSubnets() {
   const bool stops = bad_loss_ || is_stop_requested_ || (options_.stop && options_.stop->load());
   while (!stops && scheduler_.CanAdmit() && admitted_ < Planned()) {
-    Admit(options_.sequence ? (*options_.sequence)[admitted_] : admitted_);
+    Admit(SeqOf(admitted_));
   }
   if (!subnets_.empty()) return;
   over_ = true;  // nothing left, and nothing to come
@@ -178,6 +214,7 @@ void Pipeline::AdmitSubnets() {
 
 void Pipeline::Admit(std::int64_t seq) {
   ++admitted_;
+  if (mover_) Foresee();
   if (checkpoints_) checkpoints_->OnAdmitted(seq);
   SubnetRun& subnet = subnets_[seq];
   subnet.seq = seq;
@@ -192,9 +229,33 @@ void Pipeline::Admit(std::int64_t seq) {
   subnet.ranges = scheduler_.RangesOf(seq);
   Send(messages_);
   if (!is_sound) Abort(fmt::format("subnet {} came out of turn", seq));
+  if (mover_) mover_->Admit(seq);
+}
+
+void Pipeline::Foresee() {
+  for (; foreseen_ < std::min(Planned(), admitted_ + kForeseen); ++foreseen_) {
+    const std::int64_t seq = SeqOf(foreseen_);
+    const auto choices = experiment_.sampler->Draw(seq);
+    mover_->Foresee(seq, choices, partition_.Ranges(choices));
+  }
+}
+
+void Pipeline::MoveLayers() {
+  for (const Residency& part : mover_->TakeResident()) scheduler_.Resident(part);
+  for (const Residency& part : scheduler_.TakeWanted()) mover_->Want(part);
+  mover_->Dispatch();
+}
+
+void Pipeline::SettleLayers() {
+  {
+    Lock lock(mutex_);
+    if (failure_.empty()) mover_->Settle(lock);
+  }
+  mover_->Stop();
 }
 
 void Pipeline::WakeReadyStages() {
+  if (mover_ && !over_) MoveLayers();
   for (int stage = placement_.Begin(rank_); stage < placement_.End(rank_); ++stage) {
     if (over_ || scheduler_.HasReady(stage)) wake_[stage].notify_one();
   }
@@ -214,6 +275,10 @@ void Pipeline::Fail(const std::string& failure) {
   // Also what another rank has told: so a rank hears why before it sees this one leave.
   if (link_) link_->SendToOthers(MessageKind::kAbort, failure);
   WakeReadyStages();
+}
+
+std::int64_t Pipeline::SeqOf(std::int64_t index) const {
+  return options_.sequence ? (*options_.sequence)[index] : index;
 }
 
 std::int64_t Pipeline::Planned() const {
@@ -259,9 +324,12 @@ TrainingOutcome Pipeline::Outcome() const {
   const auto sum = [](const std::vector<std::int64_t>& counts) {
     return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   };
-  return {end.status, std::move(end.detail), end.subnets,
+  return {end.status,
+          std::move(end.detail),
+          end.subnets,
           scheduler_.versions_moved() + sum(versions_moved_),
-          (link_ ? link_->bytes_moved() : 0) + sum(bytes_moved_)};
+          (link_ ? link_->bytes_moved() : 0) + sum(bytes_moved_),
+          mover_ ? std::optional(mover_->statistics()) : std::nullopt};
 }
 
 }  // namespace verbatim

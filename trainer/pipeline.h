@@ -27,6 +27,7 @@
 #include "trainer/checkpoint_capture.h"
 #include "trainer/experiment.h"
 #include "trainer/in_process_transport.h"
+#include "trainer/layer_mover.h"
 #include "trainer/rank_link.h"
 #include "trainer/stage.h"
 #include "trainer/training.h"
@@ -38,7 +39,8 @@ namespace verbatim {
 ///
 /// Threads: the caller's of Run, one per stage of this rank, the network's, and on rank 0 of
 /// several one that reports subnets whose last part was done elsewhere, so that a slow observer
-/// does not keep the network's thread. All members below the mutex are guarded by it.
+/// does not keep the network's thread; where layers move, those of the LayerMover. All members
+/// below the mutex are guarded by it.
 class Pipeline {
  public:
   /// References outlive it.
@@ -61,6 +63,7 @@ class Pipeline {
   bool IsFirstRank() const { return rank_ == 0; }
   void StartThreads(std::vector<std::thread>& threads);
   void StartThread(std::vector<std::thread>& threads, const std::function<void()>& serve);
+  void StartMover();
   void RunStage(int stage);
   void ServeStage(int index, Stage& stage);
   void TaskFinished(int stage, const Task& task, Lock& lock);
@@ -69,6 +72,15 @@ class Pipeline {
   /// The subnet is finished everywhere.
   void FinishSubnet(std::int64_t seq, Lock& lock);
   Status ReportFinished(std::int64_t seq, float loss);
+  /// Where layers move: tells the mover of the subnets that come next, far enough ahead.
+  void Foresee();
+  void MoveLayers();
+  /// After the last subnet: all layers are at home again.
+  void SettleLayers();
+  /// The `index`-th subnet of the run.
+  std::int64_t SeqOf(std::int64_t index) const;
+  /// Has layers moved as the scheduler wants them now, and wakes the stages that have something to
+  /// do: after anything that the scheduler learns.
   void WakeReadyStages();
   /// The run has failed, here.
   void Abort(const std::string& why);
@@ -122,6 +134,7 @@ class Pipeline {
 
   Experiment& experiment_;
   const TrainingOptions& options_;
+  const Partition& partition_;
   const Placement placement_;
   const int rank_;
   InProcessTransport transport_;
@@ -146,11 +159,13 @@ class Pipeline {
   std::vector<std::condition_variable> wake_;  ///< by stage
   std::vector<RankMessage> messages_;          ///< empty between two calls
   std::int64_t admitted_ = options_.first;
+  std::int64_t foreseen_ = options_.first;
   std::optional<std::pair<std::int64_t, float>> bad_loss_;  ///< lowest seq
   std::string failure_;
   bool over_ = false;
   int threads_running_ = 0;
   bool has_stuck_stage_ = false;
+  std::optional<LayerMover> mover_;  ///< null: all layers are where the stages are
 
   // on several ranks
   std::condition_variable changed_;            ///< for WaitFor

@@ -47,6 +47,10 @@ class ProbePair : public StageProbe {
     first_.AfterUpdate(seq, layer, gradients, state);
     second_.AfterUpdate(seq, layer, gradients, state);
   }
+  void BeforeTransfer(const Transfer& transfer) override {
+    first_.BeforeTransfer(transfer);
+    second_.BeforeTransfer(transfer);
+  }
 
  private:
   StageProbe& first_;

@@ -15,6 +15,7 @@
 #include "supernet/spec.h"
 #include "trainer/checkpoint_capture.h"
 #include "trainer/dataset.h"
+#include "trainer/layer_copies.h"
 #include "trainer/layer_state.h"
 #include "trainer/stage_probe.h"
 #include "trainer/transport.h"
@@ -37,6 +38,8 @@ struct RunContext {
   StageProbe* probe = nullptr;                ///< null: nobody looks in
   CheckpointCapture* checkpoints = nullptr;   ///< null: none are taken
   RecomputePlan recompute = {};
+  /// Where layers that nobody writes are read; null: in `layers`, as all others.
+  const LayerCopies* copies = nullptr;
 };
 
 }  // namespace verbatim

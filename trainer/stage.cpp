@@ -23,6 +23,8 @@ void Stage::Execute(const Task& task, SubnetRun& subnet) {
     case TaskKind::kUpdate:
       Update(task, subnet, range);
       open_.erase(task.seq);
+      // The last stage is done with it. Its memory is the stem's.
+      if (IsFirst()) subnet.embedding.reset();
       break;
   }
 }
@@ -44,6 +46,9 @@ LayerRead Stage::Read(const Layer& layer, std::int64_t seq) const {
   std::unique_lock lock(context_.delayed_layers, std::defer_lock);
   if (layer.delay > 0) lock.lock();
   LayerRead read = ReadVersion(layer, context_.layers[layer.id], seq);
+  if (context_.copies && !layer.IsVersioned() && !read.parameters.empty() && layer.delay == 0) {
+    read.parameters = context_.copies->Parameters(index_, layer.id);
+  }
   if (context_.probe) context_.probe->OnRead(seq, layer, read);
   return read;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/keyed_random.h"
+#include "schedule/layer_cache.h"
 #include "schedule/task.h"
 #include "supernet/search_space.h"
 #include "trainer/layer_state.h"
@@ -59,6 +60,9 @@ class StageProbe {
                             std::span<const at::Tensor> /*gradients*/, LayerState& /*state*/) {}
   virtual void AfterUpdate(std::int64_t /*seq*/, const Layer& /*layer*/,
                            std::span<const at::Tensor> /*gradients*/, LayerState& /*state*/) {}
+
+  /// Before a copy thread moves a layer (trainer/layer_mover.h); those of several threads at once.
+  virtual void BeforeTransfer(const Transfer& /*transfer*/) {}
 };
 
 }  // namespace verbatim

@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "schedule/device_memory.h"
 #include "schedule/partition.h"
 #include "schedule/placement.h"
 #include "schedule/policy.h"
 #include "schedule/recompute.h"
+#include "trainer/layer_copies.h"
 #include "trainer/pipeline.h"
 #include "trainer/ranks/network.h"
 
@@ -28,7 +30,59 @@ Result<Placement> PlacementOf(const TrainingOptions& options) {
   return Placement::Make(options.stages, options.network->ranks());
 }
 
+Result<std::unique_ptr<Partition>> PartitionOf(const Experiment& experiment,
+                                               const TrainingOptions& options) {
+  const CostTable costs =
+      options.costs ? *options.costs : AnalyticCosts(experiment.space, experiment.spec);
+  ASSIGN_OR_RETURN(const RecomputePlan recompute,
+                   RecomputePlan::Make(options.recompute, experiment.space));
+  return MakePartition(options.partition, experiment.space,
+                       recompute.Costs(costs, experiment.space), options.stages);
+}
+
+Status CheckDeviceMemory(const Experiment& experiment, const TrainingOptions& options) {
+  if (!options.device_memory) return {};
+  if (options.network) {
+    return UsageError("--device-memory does not work on several ranks yet",
+                      "leave it out, or use one process");
+  }
+  if (options.policy != "causal" && options.policy != "sequential") {
+    return UsageError(fmt::format("--device-memory does not go with --policy {}", options.policy),
+                      "leave one of them out");
+  }
+  if (!experiment.device.is_cpu()) {
+    return UsageError(
+        fmt::format("--device-memory does not work with --device {} yet", experiment.device.str()),
+        "leave it out, or use --device cpu");
+  }
+  ASSIGN_OR_RETURN(const std::int64_t least, LeastDeviceMemoryOf(experiment, options));
+  if (*options.device_memory >= least) return {};
+  return UsageError(
+      fmt::format("--device-memory {}: a stage must hold the layers of its part of one subnet, "
+                  "which takes up to {} bytes under this layout",
+                  *options.device_memory, least),
+      fmt::format("give it at least --device-memory {}; twice as much lets layers be loaded ahead",
+                  least));
+}
+
 }  // namespace
+
+Result<std::int64_t> LeastDeviceMemoryOf(const Experiment& experiment,
+                                         const TrainingOptions& options) {
+  ASSIGN_OR_RETURN(const auto partition, PartitionOf(experiment, options));
+  const std::vector<LayerBytes> bytes = BytesOfLayers(experiment.layers);
+  LeastDeviceMemory least(experiment.space, bytes, partition->stages());
+  const auto add = [&](std::int64_t seq) {
+    const auto choices = experiment.sampler->Draw(seq);
+    least.Add(choices, partition->Ranges(choices));
+  };
+  if (options.sequence) {
+    for (const std::int64_t seq : *options.sequence) add(seq);
+  } else {
+    for (std::int64_t seq = options.first; seq < experiment.spec.training.subnets; ++seq) add(seq);
+  }
+  return least.bytes();
+}
 
 Status CheckTraining(const Experiment& experiment, const TrainingOptions& options) {
   if (options.in_flight < 1) {
@@ -52,7 +106,7 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
   RETURN_IF_ERROR(MakePartition(options.partition, experiment.space, {}, options.stages));
   RETURN_IF_ERROR(RecomputePlan::Make(options.recompute, experiment.space));
   RETURN_IF_ERROR(PlacementOf(options));
-  return {};
+  return CheckDeviceMemory(experiment, options);
 }
 
 Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options) {
@@ -60,13 +114,9 @@ Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& opt
                  (options.first == 0 && !options.checkpoints.sink && !options.has_checkpoints));
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(auto policy, MakePolicy(options.policy));
-  const CostTable costs =
-      options.costs ? *options.costs : AnalyticCosts(experiment.space, experiment.spec);
   ASSIGN_OR_RETURN(const RecomputePlan recompute,
                    RecomputePlan::Make(options.recompute, experiment.space));
-  ASSIGN_OR_RETURN(auto partition,
-                   MakePartition(options.partition, experiment.space,
-                                 recompute.Costs(costs, experiment.space), options.stages));
+  ASSIGN_OR_RETURN(const auto partition, PartitionOf(experiment, options));
   ASSIGN_OR_RETURN(const Placement placement, PlacementOf(options));
   auto pipeline =
       std::make_unique<Pipeline>(experiment, options, *partition, recompute, *policy, placement);

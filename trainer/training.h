@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "recorder/observer.h"
 #include "recorder/part_sink.h"
+#include "schedule/layer_cache.h"
 #include "schedule/task.h"
 #include "store/record.h"
 #include "supernet/costs.h"
@@ -52,6 +53,10 @@ struct TrainingOptions {
   /// time.
   std::function<void(std::int64_t finished, float loss)> on_progress;
   StageProbe* probe = nullptr;  ///< null: nobody looks into the stages
+  /// What each stage may hold of layers, in bytes: parameters, buffers and optimizer state. The
+  /// others stay at home, in host memory (docs/device-memory.md). At least LeastDeviceMemoryOf; one
+  /// process, policies "causal" and "sequential". Absent: all layers are where the stages are.
+  std::optional<std::int64_t> device_memory;
 
   /// Where the stages are in several processes: between the ranks, connected and not started. Every
   /// rank trains under the same options, but for what is said here. Rank 0 alone has an observer,
@@ -76,7 +81,13 @@ struct TrainingOutcome {
   std::int64_t versions_moved = 0;  ///< layers handed from one stage to another
   /// Activations, gradients and layers that ranks sent each other while subnets were in flight.
   std::int64_t bytes_moved = 0;
+  std::optional<CacheStatistics> layers;  ///< of a run with `device_memory`
 };
+
+/// The least `device_memory` with which the subnets of a run under these options can be trained; no
+/// number where there is no such layout.
+Result<std::int64_t> LeastDeviceMemoryOf(const Experiment& experiment,
+                                         const TrainingOptions& options);
 
 /// Whether the experiment can be trained under these options; kUsage where not.
 Status CheckTraining(const Experiment& experiment, const TrainingOptions& options);

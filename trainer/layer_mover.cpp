@@ -1,0 +1,131 @@
+#include "trainer/layer_mover.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "base/exception_text.h"
+
+namespace verbatim {
+namespace {
+
+/// What layers without a delay may take, by stage.
+std::vector<std::int64_t> RoomBytes(const SearchSpace& space, std::span<const LayerBytes> bytes,
+                                    const LayerMoverOptions& options) {
+  std::vector<std::int64_t> room;
+  for (int stage = 0; stage < options.stages; ++stage) {
+    room.push_back(options.budget_bytes - PermanentBytes(space, bytes, stage, options.stages));
+  }
+  return room;
+}
+
+}  // namespace
+
+LayerMover::LayerMover(const SearchSpace& space, std::vector<LayerState>& layers,
+                       const LayerMoverOptions& options, std::mutex& mutex,
+                       std::function<void()> on_moved,
+                       std::function<void(const std::string& why)> on_failure)
+    : options_(options),
+      mutex_(mutex),
+      on_moved_(std::move(on_moved)),
+      on_failure_(std::move(on_failure)),
+      copies_(space, layers, options.device, RoomBytes(space, BytesOfLayers(layers), options)),
+      cache_(space, BytesOfLayers(layers), options.stages, {.budget_bytes = options.budget_bytes}) {
+}
+
+LayerMover::~LayerMover() {
+  Stop();
+}
+
+void LayerMover::Start() {
+  for (int stage = 0; stage < options_.stages; ++stage) {
+    for (const Transfer::Kind kind : {Transfer::Kind::kLoad, Transfer::Kind::kWriteBack}) {
+      Engine& engine = *engines_.emplace_back(new Engine{stage, kind, {}, {}, {}});
+      engine.thread = std::thread([this, &engine] { Serve(engine); });
+    }
+  }
+}
+
+void LayerMover::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    for (const auto& engine : engines_) engine->wake.notify_one();
+  }
+  for (const auto& engine : engines_) {
+    if (engine->thread.joinable()) engine->thread.join();
+  }
+}
+
+void LayerMover::Foresee(std::int64_t seq, std::span<const std::uint16_t> choices,
+                         const StageRanges& ranges) {
+  cache_.Foresee(seq, choices, ranges);
+}
+
+std::vector<Residency> LayerMover::TakeResident() {
+  return std::exchange(resident_, {});
+}
+
+void LayerMover::Dispatch() {
+  for (const auto& engine : engines_) {
+    if (engine->transfer) continue;
+    engine->transfer = cache_.Next(engine->stage, engine->kind);
+    if (!engine->transfer) continue;
+    // At once: what is loaded elsewhere from now on may count on their room.
+    for (const LayerCopy& copy : engine->transfer->dropped) copies_.GiveUp(copy);
+    engine->wake.notify_one();
+  }
+}
+
+bool LayerMover::Settle(Lock& lock) {
+  cache_.Settle();
+  Dispatch();
+  settled_.wait(lock, [this] { return has_failed_ || cache_.IsSettled(); });
+  if (has_failed_) return false;
+  for (const LayerCopy& copy : cache_.DropAll()) copies_.GiveUp(copy);
+  return true;
+}
+
+void LayerMover::Serve(Engine& engine) {
+  try {
+    at::set_num_threads(1);
+    CopyUntilStopped(engine);
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(mutex_);
+    has_failed_ = true;
+    on_failure_(fmt::format("stage {}, moving layers {}: {}", engine.stage,
+                            engine.kind == Transfer::Kind::kLoad ? "in" : "out",
+                            ExceptionText(error)));
+    settled_.notify_all();
+  }
+}
+
+void LayerMover::CopyUntilStopped(Engine& engine) {
+  Lock lock(mutex_);
+  while (true) {
+    engine.wake.wait(lock, [&] { return is_stopping_ || engine.transfer; });
+    if (is_stopping_) return;
+    const Transfer transfer = *engine.transfer;
+    lock.unlock();
+    Copy(transfer);
+    lock.lock();
+    engine.transfer.reset();
+    cache_.Finished(transfer, resident_);
+    on_moved_();
+    Dispatch();
+    settled_.notify_all();
+  }
+}
+
+void LayerMover::Copy(const Transfer& transfer) {
+  if (options_.probe) options_.probe->BeforeTransfer(transfer);
+  if (transfer.kind == Transfer::Kind::kLoad) {
+    copies_.Load(transfer.stage, transfer.layer);
+  } else {
+    copies_.WriteBack(transfer.stage, transfer.layer);
+  }
+}
+
+}  // namespace verbatim
