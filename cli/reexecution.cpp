@@ -128,6 +128,7 @@ Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest&
   options.partition = request.layout.partition;
   options.cost_file = request.layout.costs;
   options.recompute = request.layout.recompute;
+  options.device_memory = request.layout.device_memory;
   options.record_level = request.record_level;
   options.subnets = plan.subnets;
   options.evaluate =

@@ -62,6 +62,16 @@ void Evaluate(const Experiment& experiment, const StopSignals& signals, bool qui
       outcome.subnets, outcome.subnets);
 }
 
+/// Of a run whose stages held some of the layers only.
+std::string DescribeLayers(const CacheStatistics& layers) {
+  const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  return fmt::format(
+      "layers: {:.1f} % were there when wanted; {:.1f} MB loaded, {:.1f} MB written back, at most "
+      "{:.1f} MB on a stage\n",
+      100.0 * layers.HitRate(), megabytes(layers.bytes_loaded), megabytes(layers.bytes_written),
+      megabytes(*std::ranges::max_element(layers.peak_bytes)));
+}
+
 /// "4 stages", "4 stages in 2 processes".
 std::string DescribeLayout(const TrainingOptions& options) {
   const std::string stages = FormatCount(options.stages, "stage", "stages");
@@ -85,6 +95,7 @@ Status SetLayout(const LayoutOptions& layout, const Experiment& experiment,
   options.in_flight = layout.in_flight;
   options.partition = layout.partition;
   options.recompute = layout.recompute;
+  options.device_memory = layout.device_memory;
   if (!layout.costs) return {};
   ASSIGN_OR_RETURN(options.costs, ReadCosts(*layout.costs, experiment.space, experiment.spec));
   return {};
@@ -154,6 +165,7 @@ std::string DescribeTraining(const TrainingOptions& options, const TrainingOutco
     text += fmt::format("between processes: {:.1f} MB, {:.2f} MB a subnet\n", megabytes,
                         megabytes / static_cast<double>(std::max<std::int64_t>(trained, 1)));
   }
+  if (outcome.layers) text += DescribeLayers(*outcome.layers);
   if (outcome.status == RunStatus::kInterrupted) text += outcome.detail + "\n";
   return text;
 }

@@ -212,6 +212,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->check(SeedNumber())
       ->needs(reexecute);
   AddRecomputeOption(*command, options->request.layout.recompute)->needs(reexecute);
+  AddDeviceMemoryOption(*command, options->request.layout)->needs(reexecute);
   AddReexecutionOptions(*command, options->request);
   AddExplainOption(*command, options->explain)->needs(reexecute);
   command

@@ -27,6 +27,7 @@ Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel leve
   training.in_flight = options.in_flight;
   training.partition = options.partition;
   training.recompute = options.recompute;
+  training.device_memory = options.device_memory;
   if (options.cost_file) {
     ASSIGN_OR_RETURN(training.costs,
                      ReadCosts(*options.cost_file, experiment.space, experiment.spec));

@@ -43,6 +43,8 @@ struct ReexecuteOptions {
   std::string partition = "balanced";              ///< as MakePartition takes it
   std::optional<std::filesystem::path> cost_file;  ///< to balance by; absent: counted operations
   std::string recompute = "none";                  ///< as RecomputePlan::Make takes it
+  /// As TrainingOptions::device_memory.
+  std::optional<std::int64_t> device_memory;
   /// Empty: "sequential" on that layout, "causal" on any other.
   std::string policy;
   /// What is digested: "losses", "weights", "full"; empty: the record's level.

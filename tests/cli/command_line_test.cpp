@@ -92,6 +92,31 @@ TEST_F(CommandTest, CountsHaveLimitsThatAreNamed) {
   }
 }
 
+TEST_F(CommandTest, MemoryIsSaidInBytesAndTheirMultiples) {
+  const std::string spec = WriteFile("spec.json", SampleSpecText());
+  const auto train = [&](const std::string& bytes) {
+    return Run({"train", spec, "--record", "off", "--device-memory", bytes});
+  };
+  const std::vector<std::pair<std::string, std::int64_t>> cases = {
+      {"1", 1},
+      {"67108864", 67108864},
+      {"64KiB", 65536},
+      {"64MiB", 67108864},
+      {"3GiB", std::int64_t{3} << 30},
+      {"8589934591GiB", std::int64_t{8589934591} << 30}};
+  for (const auto& [text, bytes] : cases) {
+    ASSERT_EQ(train(text).exit_code, 0) << text;
+    EXPECT_EQ(engine_.train_request.layout.device_memory, bytes) << text;
+  }
+  for (const std::string text : {"", "0", "-1", "64MB", "64 MiB", "MiB", "1.5GiB", "064", "64mib",
+                                 "8589934592GiB", "9223372036854775808", "1MiBx"}) {
+    const CommandResult result = train(text);
+    EXPECT_EQ(result.exit_code, 2) << text;
+    EXPECT_THAT(result.err, HasSubstr("--device-memory")) << text;
+    EXPECT_THAT(result.err, HasSubstr("such as 67108864 or 64MiB")) << text;
+  }
+}
+
 TEST_F(CommandTest, WrongUsageGivesExitCode2) {
   const std::vector<std::vector<std::string>> cases = {
       {"verify"},

@@ -20,6 +20,7 @@ TEST_F(ReplayCommand, ComparesOnALayoutOfItsOwn) {
   const std::string record = WriteRecord(MakeSampleRun());
   const CommandResult result =
       Run({"replay", record, "--stages", "3", "--in-flight", "5", "--recompute", "1-2"});
+  Run({"replay", record, "--stages", "3", "--in-flight", "5", "--device-memory", "2MiB"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.err, HasSubstr("re-executing all 12 subnets"));
   EXPECT_THAT(result.out, EndsWith("equal to a replay on 3 stages\n"));
@@ -27,6 +28,7 @@ TEST_F(ReplayCommand, ComparesOnALayoutOfItsOwn) {
   EXPECT_EQ(options.stages, 3);
   EXPECT_EQ(options.in_flight, 5);
   EXPECT_EQ(options.recompute, "1-2");
+  EXPECT_EQ(options.device_memory, 2 << 20);
   EXPECT_EQ(options.threads_per_stage, 3);
   EXPECT_EQ(options.subnets.size(), 12u);
   EXPECT_TRUE(options.evaluate);

@@ -26,30 +26,16 @@ class ResumeCommand : public CommandTest {
 TEST_F(ResumeCommand, PassesEveryOption) {
   const std::string record = WriteRecord(Stopped(5));
   const std::string heads = Path("run.heads");
-  const CommandResult result = Run({"resume",
-                                    record,
-                                    "--stages",
-                                    "3",
-                                    "--in-flight",
-                                    "5",
-                                    "--partition",
-                                    "equal",
-                                    "--recompute",
-                                    "all",
-                                    "--device",
-                                    "cpu",
-                                    "--data",
-                                    folder_,
-                                    "--checkpoint-every",
-                                    "7",
-                                    "--keep-checkpoints",
-                                    "4",
-                                    "--head-file",
-                                    heads,
-                                    "--head-every",
-                                    "2",
-                                    "--no-stop-on-nan",
-                                    "--quiet"});
+  const CommandResult result =
+      Run({"resume",      record,  "--stages",           "3",   "--in-flight",        "5",
+           "--partition", "equal", "--recompute",        "all", "--device",           "cpu",
+           "--data",      folder_, "--checkpoint-every", "7",   "--keep-checkpoints", "4",
+           "--head-file", heads,   "--head-every",       "2",   "--no-stop-on-nan",   "--quiet"});
+  const CommandResult result =
+      Run({"resume",      record,  "--stages",           "3",    "--in-flight",        "5",
+           "--partition", "equal", "--device-memory",    "2MiB", "--device",           "cpu",
+           "--data",      folder_, "--checkpoint-every", "7",    "--keep-checkpoints", "4",
+           "--head-file", heads,   "--head-every",       "2",    "--no-stop-on-nan",   "--quiet"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const ResumeRequest& request = engine_.resume_request.value();
   EXPECT_EQ(request.record, record);
@@ -57,6 +43,7 @@ TEST_F(ResumeCommand, PassesEveryOption) {
   EXPECT_EQ(request.layout.in_flight, 5);
   EXPECT_EQ(request.layout.partition, "equal");
   EXPECT_EQ(request.layout.recompute, "all");
+  EXPECT_EQ(request.layout.device_memory, 2 << 20);
   EXPECT_EQ(request.device, "cpu");
   EXPECT_EQ(request.data_folder, std::filesystem::path(folder_));
   EXPECT_EQ(request.checkpoints.every, 7);

@@ -151,6 +151,15 @@ TEST_F(VerifyCommand, ReexecutesAllAndFindsItEqual) {
   EXPECT_TRUE(engine_.reexecute_options.evaluate);
 }
 
+TEST_F(VerifyCommand, ReexecutesInLittleMemory) {
+  const std::string record = WriteRecord(MakeSampleRun());
+  const CommandResult result =
+      Run({"verify", record, "--reexecute", "all", "--device-memory", "2MiB"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(engine_.reexecute_options.device_memory, 2 << 20);
+  EXPECT_EQ(Run({"verify", record, "--device-memory", "2MiB"}).exit_code, 2);
+}
+
 TEST_F(VerifyCommand, WritesTheFormatThatWasAskedFor) {
   const std::string record = WriteRecord(MakeSampleRun());
   const std::pair<const char*, const char*> starts[] = {{"text", "Record "},
