@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Runs whose stages may hold only some of the layers leave what runs without such a bound do."""
+
+import re
+import shutil
+import signal
+import unittest
+
+from harness import EndToEndTest, LongRunTest, content_digest, query, recorded, run
+
+LAYOUTS = [("--stages", "1"), ("--stages", "2", "--in-flight", "8"), ("--stages", "3")]
+
+
+class DeviceMemory(EndToEndTest):
+    def least(self, *options):
+        """What a budget of one byte is refused with."""
+        result = self.refuse(["train", self.write_spec(), "--record", "off", "--device-memory", "1",
+                              *options], 2, "--device-memory 1: a stage must hold the layers")
+        return int(re.search(r"at least --device-memory (\d+)", result.err)[1])
+
+    def test_equal(self):
+        """The least budget, and the word on it: one byte less is refused, with exit code 2."""
+        for layout in LAYOUTS:
+            with self.subTest(layout=layout):
+                least = self.least(*layout)
+                spec = self.write_spec()
+                record = self.folder / "run.db"
+                self.refuse(["train", spec, "-o", record, "--device-memory", least - 1, *layout], 2,
+                            f"--device-memory {least}")
+                self.assertFalse(record.exists())
+                result = self.expect(run("train", spec, "-o", record, "--device-memory", least,
+                                         *layout, "--force"), 0, out="were there when wanted")
+                self.assertIn("MB loaded", result.out)
+                self.assertEqual(content_digest(record), content_digest(recorded().path))
+                self.assertEqual(query(record, "SELECT * FROM evaluations"),
+                                 query(recorded().path, "SELECT * FROM evaluations"))
+                record.unlink()
+
+    def test_reexecution(self):
+        least = self.least()
+        self.verify(recorded().path, "--reexecute", "all", "--device-memory", least,
+                    says="equal to the sequential reference, and the evaluations")
+        self.expect(run("replay", recorded().path, "--stages", "2", "--device-memory", "1GiB"), 0)
+        self.expect(run("replay", recorded().path, "--subnet", "7", "--device-memory", least), 0)
+        self.refuse(["verify", recorded().path, "--reexecute", "all", "--device-memory", "9"], 2,
+                    "a stage must hold the layers")
+        self.refuse(["verify", recorded().path, "--device-memory", "1GiB"], 2, "--reexecute")
+
+    def test_fault(self):
+        """A fault on purpose is found where it was made."""
+        least = self.least("--stages", "2")
+        faulty = self.train("--stages", "2", "--device-memory", least, "--inject", "lost-update@5")
+        self.verify(faulty, "--reexecute", "all", "--device-memory", least, code=1,
+                    says="subnet 5")
+
+    def test_refusals(self):
+        spec = self.write_spec()
+        for options, says in [(("--policy", "gpipe"), "--policy gpipe"),
+                              (("--device-memory", "64MB"), "'64MB' is no number of bytes")]:
+            self.refuse(["train", spec, "--record", "off", "--device-memory", "1GiB", *options], 2,
+                        says)
+
+
+class Interrupted(LongRunTest):
+    BUDGET = ("--stages", "2", "--device-memory", "64KiB")
+
+    def test_interrupt(self):
+        """Ctrl-C writes everything back, and leaves a checkpoint of it."""
+        record = self.folder / "run.db"
+        with self.training(record, *self.BUDGET, "--checkpoint-every", "4") as process:
+            code, out, err = self.end(process, signal.SIGINT)
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("stopped on request after", out)
+        finished = query(record, "SELECT count(*) FROM subnets")[0][0]
+        self.assertEqual(query(record, "SELECT max(cut) FROM checkpoints"), [(finished,)])
+        self.verify(record, "--reexecute", "8", says="equal to the sequential reference")
+
+    def test_kill(self):
+        """A run that was killed goes on under another budget, or without one."""
+        length = 300
+        record, whole = self.folder / "run.db", self.folder / "whole.db"
+        with self.training(record, *self.BUDGET, "--checkpoint-every", "4",
+                           length=length) as process:
+            self.end(process, signal.SIGKILL)
+        self.train("--subnets", length, record=whole.name)
+        again = self.folder / "again.db"
+        shutil.copyfile(record, again)
+        shutil.copytree(f"{record}.checkpoints", f"{again}.checkpoints")
+        for path, options in ((record, ("--stages", "3", "--device-memory", "48KiB")), (again, ())):
+            self.expect(run("resume", path, *options), 0, out="went on from the checkpoint")
+            self.expect(run("diff", path, whole), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
