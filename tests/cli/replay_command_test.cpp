@@ -18,9 +18,8 @@ using ReplayCommand = CommandTest;
 
 TEST_F(ReplayCommand, ComparesOnALayoutOfItsOwn) {
   const std::string record = WriteRecord(MakeSampleRun());
-  const CommandResult result =
-      Run({"replay", record, "--stages", "3", "--in-flight", "5", "--recompute", "1-2"});
-  Run({"replay", record, "--stages", "3", "--in-flight", "5", "--device-memory", "2MiB"});
+  const CommandResult result = Run({"replay", record, "--stages", "3", "--in-flight", "5",
+                                    "--recompute", "1-2", "--device-memory", "2MiB"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_THAT(result.err, HasSubstr("re-executing all 12 subnets"));
   EXPECT_THAT(result.out, EndsWith("equal to a replay on 3 stages\n"));

@@ -26,16 +26,32 @@ class ResumeCommand : public CommandTest {
 TEST_F(ResumeCommand, PassesEveryOption) {
   const std::string record = WriteRecord(Stopped(5));
   const std::string heads = Path("run.heads");
-  const CommandResult result =
-      Run({"resume",      record,  "--stages",           "3",   "--in-flight",        "5",
-           "--partition", "equal", "--recompute",        "all", "--device",           "cpu",
-           "--data",      folder_, "--checkpoint-every", "7",   "--keep-checkpoints", "4",
-           "--head-file", heads,   "--head-every",       "2",   "--no-stop-on-nan",   "--quiet"});
-  const CommandResult result =
-      Run({"resume",      record,  "--stages",           "3",    "--in-flight",        "5",
-           "--partition", "equal", "--device-memory",    "2MiB", "--device",           "cpu",
-           "--data",      folder_, "--checkpoint-every", "7",    "--keep-checkpoints", "4",
-           "--head-file", heads,   "--head-every",       "2",    "--no-stop-on-nan",   "--quiet"});
+  const CommandResult result = Run({"resume",
+                                    record,
+                                    "--stages",
+                                    "3",
+                                    "--in-flight",
+                                    "5",
+                                    "--partition",
+                                    "equal",
+                                    "--recompute",
+                                    "all",
+                                    "--device-memory",
+                                    "2MiB",
+                                    "--device",
+                                    "cpu",
+                                    "--data",
+                                    folder_,
+                                    "--checkpoint-every",
+                                    "7",
+                                    "--keep-checkpoints",
+                                    "4",
+                                    "--head-file",
+                                    heads,
+                                    "--head-every",
+                                    "2",
+                                    "--no-stop-on-nan",
+                                    "--quiet"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const ResumeRequest& request = engine_.resume_request.value();
   EXPECT_EQ(request.record, record);
