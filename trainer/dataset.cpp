@@ -4,17 +4,20 @@
 
 #include <algorithm>
 
-#include "recorder/digest.h"
 #include "supernet/stream.h"
-#include "trainer/tensor_digest.h"
 
 namespace verbatim {
 namespace {
 
-Batch MakeTextBatch(const TextSet& text, std::span<const std::uint32_t> samples) {
+/// In memory of the host, pinned where it is to be copied from without a wait.
+at::Tensor HostTensor(at::IntArrayRef sizes, at::ScalarType type, bool is_pinned) {
+  return at::empty(sizes, at::TensorOptions().dtype(type).pinned_memory(is_pinned));
+}
+
+Batch MakeTextBatch(const TextSet& text, std::span<const std::uint32_t> samples, bool is_pinned) {
   const auto count = static_cast<std::int64_t>(samples.size());
-  Batch batch{at::empty({count, text.length}, at::kLong),
-              at::empty({count, text.targets()}, at::kLong)};
+  Batch batch{HostTensor({count, text.length}, at::kLong, is_pinned),
+              HostTensor({count, text.targets()}, at::kLong, is_pinned)};
   auto* input = batch.inputs.mutable_data_ptr<std::int64_t>();
   auto* label = batch.labels.mutable_data_ptr<std::int64_t>();
   for (const std::uint32_t sample : samples) {
@@ -75,16 +78,19 @@ Batch Dataset::HeldOutBatch(std::int64_t first, std::int64_t last, at::Device de
 
 Batch Dataset::MakeBatch(const ImageSet* images, std::span<const std::uint32_t> samples,
                          at::Device device) const {
-  const Batch batch =
-      images ? MakeImageBatch(*images, samples) : MakeTextBatch(*data_.text(), samples);
-  return {batch.inputs.to(device), batch.labels.to(device)};
+  const bool is_pinned = !device.is_cpu();
+  const Batch batch = images ? MakeImageBatch(*images, samples, is_pinned)
+                             : MakeTextBatch(*data_.text(), samples, is_pinned);
+  return {batch.inputs.to(device, /*non_blocking=*/is_pinned),
+          batch.labels.to(device, /*non_blocking=*/is_pinned)};
 }
 
-Batch Dataset::MakeImageBatch(const ImageSet& images,
-                              std::span<const std::uint32_t> samples) const {
+Batch Dataset::MakeImageBatch(const ImageSet& images, std::span<const std::uint32_t> samples,
+                              bool is_pinned) const {
   const auto count = static_cast<std::int64_t>(samples.size());
-  Batch batch{at::empty({count, images.channels, images.height, images.width}, at::kFloat),
-              at::empty({count}, at::kLong)};
+  Batch batch{
+      HostTensor({count, images.channels, images.height, images.width}, at::kFloat, is_pinned),
+      HostTensor({count}, at::kLong, is_pinned)};
   float* input = batch.inputs.mutable_data_ptr<float>();
   auto* const labels = batch.labels.mutable_data_ptr<std::int64_t>();
   const std::int64_t plane = images.height * images.width;
@@ -99,11 +105,11 @@ Batch Dataset::MakeImageBatch(const ImageSet& images,
   return batch;
 }
 
-Digest BatchDigest(const Batch& batch) {
-  NamedTensorsDigest digest;
-  digest.Add("inputs", TensorDigest(batch.inputs));
-  digest.Add("labels", TensorDigest(batch.labels));
-  return digest.Finish();
+PendingNamedDigest TakeBatchDigest(const Batch& batch) {
+  PendingNamedDigest digest(2);
+  digest.Take("inputs", batch.inputs);
+  digest.Take("labels", batch.labels);
+  return digest;
 }
 
 }  // namespace verbatim

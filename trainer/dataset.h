@@ -15,6 +15,7 @@
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
 #include "trainer/data/data_set.h"
+#include "trainer/tensor_digest.h"
 
 namespace verbatim {
 
@@ -25,8 +26,11 @@ struct Batch {
   at::Tensor labels;
 };
 
-/// Digest of a batch's bytes (docs/format.md, section 4).
-Digest BatchDigest(const Batch& batch);
+/// Digest of a batch's bytes (docs/format.md, section 4); read later.
+PendingNamedDigest TakeBatchDigest(const Batch& batch);
+inline Digest BatchDigest(const Batch& batch) {
+  return TakeBatchDigest(batch).Now();
+}
 
 /// Immutable after loading; any thread.
 class Dataset {
@@ -48,6 +52,7 @@ class Dataset {
   /// Calibration batch number `batch` of the evaluated subnet number `index`.
   std::vector<std::uint32_t> CalibrationSamples(std::int64_t index, std::int64_t batch) const;
 
+  /// Batches: a device that computes behind its host is not waited for.
   Batch TrainingBatch(std::span<const std::uint32_t> samples, at::Device device) const;
   /// Held-out samples [first, last) in ascending order.
   Batch HeldOutBatch(std::int64_t first, std::int64_t last, at::Device device) const;
@@ -60,7 +65,8 @@ class Dataset {
   /// Of `images`, or of the text where there is one.
   Batch MakeBatch(const ImageSet* images, std::span<const std::uint32_t> samples,
                   at::Device device) const;
-  Batch MakeImageBatch(const ImageSet& images, std::span<const std::uint32_t> samples) const;
+  Batch MakeImageBatch(const ImageSet& images, std::span<const std::uint32_t> samples,
+                       bool is_pinned) const;
 
   std::uint64_t seed_;
   std::int64_t batch_size_;

@@ -6,12 +6,6 @@
 #include <sys/utsname.h>
 #include <torch/csrc/api/include/torch/version.h>
 
-#ifdef VERBATIM_CUDA_ENABLED
-#include <ATen/cuda/CUDAContext.h>
-#include <cuda_runtime_api.h>
-#include <nccl.h>
-#endif
-
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -19,6 +13,7 @@
 
 #include "base/exception_text.h"
 #include "base/processor.h"
+#include "trainer/cuda/cuda_device.h"
 
 namespace verbatim {
 namespace {
@@ -66,23 +61,17 @@ void AddLibraries(Facts& facts) {
 
 void AddDevice(at::Device device, Facts& facts) {
   facts["device.kind"] = device.is_cuda() ? "cuda" : "cpu";
-#ifdef VERBATIM_CUDA_ENABLED
   if (!device.is_cuda()) return;
-  const cudaDeviceProp* const gpu = at::cuda::getDeviceProperties(device.index());
-  int driver = 0;
-  int runtime = 0;
-  int nccl = 0;
-  cudaDriverGetVersion(&driver);
-  cudaRuntimeGetVersion(&runtime);
-  ncclGetVersion(&nccl);
-  facts["cuda.gpu"] = gpu->name;
-  facts["cuda.compute_capability"] = std::to_string(gpu->major) + "." + std::to_string(gpu->minor);
-  facts["cuda.driver"] = std::to_string(driver);
-  facts["cuda.runtime"] = std::to_string(runtime);
-  facts["cuda.nccl"] = std::to_string(nccl);
-  facts["cuda.cudnn"] = std::to_string(at::detail::getCUDAHooks().versionCuDNN());
-  facts["variable.CUBLAS_WORKSPACE_CONFIG"] = EnvironmentVariable("CUBLAS_WORKSPACE_CONFIG");
-#endif
+  AddCudaFacts(device.index(), facts);
+  const at::Context& context = at::globalContext();
+  const auto on = [](bool is_on) { return is_on ? "on" : "off"; };
+  facts["cuda.tf32"] = on(context.allowTF32CuBLAS() || context.allowTF32CuDNN());
+  facts["cuda.cudnn_benchmark"] = on(context.benchmarkCuDNN());
+  facts["cuda.cudnn_deterministic"] = on(context.deterministicCuDNN());
+  for (const char* name :
+       {"CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE"}) {
+    facts[std::string("variable.") + name] = EnvironmentVariable(name);
+  }
 }
 
 }  // namespace
@@ -115,15 +104,26 @@ std::vector<EnvironmentRow> DescribeEnvironment(at::Device device, std::int64_t 
   return rows;
 }
 
+std::string DescribeCuda() {
+  if (!HasCudaBuild()) return "not built in";
+  const int count = CudaDeviceCount();
+  if (count == 0) return "built in, not usable: " + CudaObstacle();
+  bool is_direct = true;
+  for (int from = 0; from < count; ++from) {
+    for (int to = 0; to < count; ++to)
+      is_direct = is_direct && (from == to || CanCopyDirectly(from, to));
+  }
+  const std::string devices = std::to_string(count) + (count == 1 ? " device" : " devices");
+  if (count == 1) return devices;
+  return devices + (is_direct ? ", copies between them are direct"
+                              : ", some copies between them go through the host");
+}
+
 std::vector<std::string> ListDevices() {
   std::vector<std::string> devices = {"cpu"};
-#ifdef VERBATIM_CUDA_ENABLED
-  const int count = at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
-  for (int i = 0; i < count; ++i) {
-    const std::string name = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(i))->name;
-    devices.push_back("cuda:" + std::to_string(i) + " (" + name + ")");
+  for (int i = 0; i < CudaDeviceCount(); ++i) {
+    devices.push_back("cuda:" + std::to_string(i) + " (" + CudaDeviceName(i) + ")");
   }
-#endif
   return devices;
 }
 

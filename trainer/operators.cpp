@@ -8,9 +8,9 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/relu6.h>
 
-#include <algorithm>
-
 #include "base/check.h"
+#include "trainer/cuda/cuda_device.h"
+#include "trainer/dropout_value.h"
 #include "trainer/layer_tensors.h"
 #include "trainer/sequence_operators.h"
 
@@ -70,19 +70,18 @@ at::Tensor ApplyLayer(const Layer& layer, const at::Tensor& input, const Operato
 }
 
 at::Tensor DropoutMask(const at::Tensor& like, double probability, const RandomKey& key) {
-  at::Tensor mask = at::empty(like.sizes(), like.options().device(at::kCPU));
-  const auto threshold = static_cast<std::uint64_t>(probability * 0x1p32);
-  const auto scale = static_cast<float>(1.0 / (1.0 - probability));
+  at::Tensor mask = at::empty(like.sizes(), like.options());
+  if (!mask.is_cpu()) {
+    EnqueueDropoutMask(key, probability, mask);
+    return mask;
+  }
+  const DropoutRule rule = DropoutRule::Of(probability);
   float* const values = mask.mutable_data_ptr<float>();
   const std::int64_t size = mask.numel();
   for (std::int64_t block = 0; 4 * block < size; ++block) {
-    const PhiloxBlock words = RandomBlock(key, static_cast<std::uint32_t>(block));
-    const std::int64_t last = std::min<std::int64_t>(4, size - 4 * block);
-    for (std::int64_t i = 0; i < last; ++i) {
-      values[4 * block + i] = words.word[i] < threshold ? 0.0f : scale;
-    }
+    FillDropoutBlock(key, rule, block, size, values);
   }
-  return mask.to(like.device());
+  return mask;
 }
 
 }  // namespace verbatim
