@@ -76,7 +76,7 @@ class Laboratory {
     Spec spec = spec_;
     spec.seed = variant.seed;
     spec.record_level = variant.level;
-    Experiment experiment = OrDie(PrepareExperiment(spec, folder_, std::nullopt, at::kCPU));
+    Experiment experiment = OrDie(PrepareExperiment(spec, folder_, std::nullopt, {at::kCPU}));
     FaultPlan plan;
     TrainingOptions options;
     options.stages = variant.stages;

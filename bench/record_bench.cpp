@@ -52,7 +52,7 @@ Experiment Prepare(const Workload& workload) {
   spec.training.subnets = workload.subnets;
   spec.record_level = OrDie(RecordLevelFromString(workload.level));
   return OrDie(PrepareExperiment(spec, std::filesystem::absolute(workload.spec).parent_path(),
-                                 std::nullopt, at::kCPU));
+                                 std::nullopt, {at::kCPU}));
 }
 
 struct Times {

@@ -76,8 +76,8 @@ Experiment Prepare(const Workload& workload) {
   Spec spec = OrDie(ReadSpec(workload.spec));
   spec.training.subnets = workload.subnets;
   if (workload.level != "off") spec.record_level = OrDie(RecordLevelFromString(workload.level));
-  return OrDie(
-      PrepareExperiment(spec, fs::absolute(workload.spec).parent_path(), workload.data, at::kCPU));
+  return OrDie(PrepareExperiment(spec, fs::absolute(workload.spec).parent_path(), workload.data,
+                                 {at::kCPU}));
 }
 
 std::unique_ptr<Recorder> StartRecorder(const Workload& workload, const Experiment& experiment,

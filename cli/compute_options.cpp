@@ -31,7 +31,7 @@ void AddComputeOptions(CLI::App& command, std::string& device, std::int64_t& thr
       ->capture_default_str();
   command
       .add_option("--device", device,
-                  "Where to compute: cpu, cuda (the first GPU) or cuda:N. Example: --device cuda:0")
+                  "Where to compute: cpu, cuda (all GPUs) or cuda:N. Example: --device cuda:0")
       ->type_name("DEVICE")
       ->check(CLI::Validator(DeviceProblem, ""))
       ->capture_default_str();

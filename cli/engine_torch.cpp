@@ -25,9 +25,9 @@ Result<MeasuredSpace> MeasureLayers(const ProfileRequest& request) {
   ConfigureDeterminism();
   at::set_num_threads(static_cast<int>(request.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, ReadSpec(request.spec));
-  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(request.device));
+  ASSIGN_OR_RETURN(const auto devices, ParseDevices(request.device));
   ASSIGN_OR_RETURN(Experiment experiment,
-                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, device));
+                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, devices));
   const StopSignals signals;
   const auto layers = static_cast<std::int64_t>(experiment.space.layers().size());
   ProgressBar progress("measuring", (request.repeat + 1) * layers, request.quiet,
@@ -124,8 +124,8 @@ Result<EngineDescription> TorchEngine::Describe(const std::string& device,
                                                 std::int64_t threads_per_stage) {
   try {
     ConfigureDeterminism();
-    ASSIGN_OR_RETURN(const at::Device parsed, ParseDevice(device));
-    return EngineDescription{DescribeEnvironment(parsed, threads_per_stage), ListDevices()};
+    ASSIGN_OR_RETURN(const auto devices, ParseDevices(device));
+    return EngineDescription{DescribeEnvironment(devices.front(), threads_per_stage), ListDevices()};
   } catch (const std::exception& error) {
     return Failed(fmt::format("{} cannot be described: {}", device, ExceptionText(error)));
   }

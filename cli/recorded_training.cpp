@@ -19,6 +19,7 @@
 #include "store/checkpoint_files.h"
 #include "trainer/environment.h"
 #include "trainer/experiment.h"
+#include "trainer/stage_devices.h"
 #include "trainer/training.h"
 #include "verify/text.h"
 
@@ -33,7 +34,7 @@ RunInfo DescribeRun(const TrainRequest& request, const Experiment& experiment) {
   run.command_line = request.command_line;
   run.policy = request.policy;
   run.record_level = ToString(experiment.spec.record_level);
-  run.device = experiment.device.str();
+  run.device = NameOf(experiment.devices);
   run.stages = request.layout.stages;
   run.in_flight = request.layout.in_flight;
   run.partition = request.layout.partition;
@@ -99,9 +100,9 @@ Status TrainAndRecord(const TrainRequest& request, RankSession& session) {
   ConfigureDeterminism();
   at::set_num_threads(static_cast<int>(request.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
-  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(request.device));
+  ASSIGN_OR_RETURN(const auto devices, ParseDevices(request.device));
   ASSIGN_OR_RETURN(Experiment experiment,
-                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, device));
+                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, devices));
   ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(request, experiment));
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(InjectedFault fault, InjectedFault::Plan(request, experiment));

@@ -26,6 +26,7 @@
 #include "trainer/checkpoint_loader.h"
 #include "trainer/environment.h"
 #include "trainer/experiment.h"
+#include "trainer/stage_devices.h"
 #include "trainer/training.h"
 #include "verify/comparator.h"
 #include "verify/environment_comparison.h"
@@ -45,11 +46,11 @@ struct Resumption {
   TrainingOptions options;
 };
 
-Result<at::Device> DeviceFor(const ResumeRequest& request, const RunInfo& run) {
-  if (!request.device) return ParseRecordedDevice(run.device);
-  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(*request.device));
-  const std::string kind = device.is_cpu() ? "cpu" : "cuda";
-  if (run.device.starts_with(kind)) return device;
+Result<std::vector<at::Device>> DevicesFor(const ResumeRequest& request, const RunInfo& run) {
+  if (!request.device) return ParseRecordedDevices(run.device);
+  ASSIGN_OR_RETURN(auto devices, ParseDevices(*request.device));
+  const std::string kind = devices.front().is_cpu() ? "cpu" : "cuda";
+  if (run.device.starts_with(kind)) return devices;
   return UsageError(fmt::format("--device {}: the run was made on {}, and another kind of device "
                                 "gives other bits",
                                 *request.device, run.device),
@@ -73,15 +74,15 @@ Result<Resumption> Prepare(const RecordReader& reader, const ResumeRequest& requ
   ASSIGN_OR_RETURN(const auto recorded, reader.Environment());
   ASSIGN_OR_RETURN(const std::int64_t threads, RecordedThreads(recorded));
   at::set_num_threads(static_cast<int>(threads));
-  ASSIGN_OR_RETURN(const at::Device device, DeviceFor(request, verdict.run));
-  auto environment = DescribeEnvironment(device, threads);
+  ASSIGN_OR_RETURN(const auto devices, DevicesFor(request, verdict.run));
+  auto environment = DescribeEnvironment(devices.front(), threads);
   // Before the data is loaded, so that another environment is refused in a second.
   if (auto refusal =
           EnvironmentRefusal(CompareEnvironments(recorded, environment, ProfileOf(verdict.run)))) {
     return tl::unexpected(*std::move(refusal));
   }
   ASSIGN_OR_RETURN(Experiment experiment,
-                   PrepareExperiment(spec, verdict.run.spec_folder, request.data_folder, device));
+                   PrepareExperiment(spec, verdict.run.spec_folder, request.data_folder, devices));
   TrainingOptions options;
   RETURN_IF_ERROR(SetLayout(request.layout, experiment, options));
   options.threads_per_stage = threads;
@@ -149,7 +150,7 @@ Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption,
   row.tool_version = ToolVersion();
   row.command_line = resumption.request.command_line;
   row.policy = options.policy;
-  row.device = resumption.experiment.device.str();
+  row.device = NameOf(resumption.experiment.devices);
   row.stages = options.stages;
   row.in_flight = options.in_flight;
   row.partition = options.partition;

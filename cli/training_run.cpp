@@ -13,6 +13,7 @@
 #include "supernet/costs.h"
 #include "trainer/evaluation.h"
 #include "trainer/ranks/network.h"
+#include "trainer/stage_devices.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -105,7 +106,7 @@ Result<RankJob> DescribeJob(const Experiment& experiment, const TrainingOptions&
                             const std::optional<std::filesystem::path>& costs) {
   RankJob job;
   job.spec_json = SpecToJson(experiment.spec);
-  job.device = experiment.device.str();
+  job.device = NameOf(experiment.devices);
   job.dataset_digest = ToHex(experiment.dataset->digest());
   job.threads_per_stage = options.threads_per_stage;
   job.stages = options.stages;

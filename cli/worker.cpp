@@ -25,11 +25,11 @@ Status CheckDataset(const RankJob& job, const Experiment& experiment) {
 
 Result<Experiment> Prepare(const RankJob& job, const WorkRequest& request) {
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(job.spec_json, "the spec of rank 0"));
-  ASSIGN_OR_RETURN(const at::Device device, ParseDevice(job.device));
+  ASSIGN_OR_RETURN(const auto devices, ParseDevices(job.device));
   ASSIGN_OR_RETURN(
       Experiment experiment,
       PrepareExperiment(spec, request.spec_folder.value_or(std::filesystem::path(job.spec_folder)),
-                        request.data_folder, device));
+                        request.data_folder, devices));
   RETURN_IF_ERROR(CheckDataset(job, experiment));
   return experiment;
 }

@@ -96,12 +96,13 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionS
   // For this thread, which draws the initial weights and evaluates; stages set their own.
   at::set_num_threads(static_cast<int>(options.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
-  ASSIGN_OR_RETURN(const at::Device device, ParseRecordedDevice(run.device));
+  ASSIGN_OR_RETURN(const auto devices, ParseRecordedDevices(run.device));
   ASSIGN_OR_RETURN(const RecordLevel level,
                    RecordLevelFromString(options.record_level.empty() ? run.record_level
                                                                       : options.record_level));
-  if (!sink.OnEnvironment(DescribeEnvironment(device, options.threads_per_stage))) return {};
-  auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, device);
+  if (!sink.OnEnvironment(DescribeEnvironment(devices.front(), options.threads_per_stage)))
+    return {};
+  auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, devices);
   if (!experiment) return WithDataset(std::move(experiment).error(), run);
   ASSIGN_OR_RETURN(TrainingOptions training, Layout(options, level, *experiment));
   RETURN_IF_ERROR(CheckTraining(*experiment, training));

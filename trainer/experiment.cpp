@@ -1,13 +1,17 @@
 #include "trainer/experiment.h"
 
-#include <ATen/Context.h>
 #include <fmt/format.h>
+
+#include <utility>
+
+#include "trainer/cuda/cuda_device.h"
 
 namespace verbatim {
 
 Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::path& spec_folder,
                                      const std::optional<std::filesystem::path>& data_folder,
-                                     at::Device device) {
+                                     std::vector<at::Device> devices) {
+  const at::Device home = devices.front();
   const std::filesystem::path folder = data_folder.value_or(DataFolderOf(spec, spec_folder));
   ASSIGN_OR_RETURN(auto dataset, Dataset::Load(spec, folder));
   ASSIGN_OR_RETURN(SearchSpace space,
@@ -16,10 +20,12 @@ Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::pa
   std::vector<LayerState> layers;
   layers.reserve(space.layers().size());
   for (const Layer& layer : space.layers()) {
-    layers.push_back(InitialLayerState(layer, spec.training.optimizer, spec.seed, device));
+    layers.push_back(InitialLayerState(layer, spec.training.optimizer, spec.seed, home));
   }
-  return Experiment{
-      spec, std::move(dataset), std::move(space), std::move(sampler), std::move(layers), device};
+  Experiment experiment{
+      spec, std::move(dataset), std::move(space), std::move(sampler), std::move(layers),
+      home, std::move(devices)};
+  return experiment;
 }
 
 std::vector<LayerRow> DescribeLayers(const Experiment& experiment) {
@@ -32,39 +38,50 @@ std::vector<LayerRow> DescribeLayers(const Experiment& experiment) {
   return rows;
 }
 
-Result<at::Device> ParseDevice(const std::string& name) {
+Result<std::vector<at::Device>> ParseDevices(const std::string& name) {
   std::optional<at::Device> device;
   try {
     device.emplace(name);
   } catch (const c10::Error&) {
     return UsageError(fmt::format("--device {}: no such device", name), "use cpu, cuda or cuda:N");
   }
-  if (device->is_cpu()) return *device;
+  if (device->is_cpu()) return std::vector{*device};
   if (!device->is_cuda()) {
     return UsageError(fmt::format("--device {}: only cpu and cuda are supported", name));
   }
-#ifdef VERBATIM_CUDA_ENABLED
-  const auto count = at::globalContext().hasCUDA() ? at::detail::getCUDAHooks().deviceCount() : 0;
+  if (!HasCudaBuild()) {
+    return UsageError(fmt::format("--device {}: this build is without CUDA", name),
+                      "build with -DVERBATIM_CUDA=ON, or use --device cpu");
+  }
+  const int count = CudaDeviceCount();
   if (count == 0) {
-    return Failed(fmt::format("--device {}: this machine has no usable CUDA device", name),
+    return Failed(fmt::format("--device {}: this machine has no usable CUDA device ({})", name,
+                              CudaObstacle()),
                   "check the driver with nvidia-smi, or use --device cpu");
   }
   if (device->has_index() && device->index() >= count) {
     return UsageError(fmt::format("--device {}: this machine has {} CUDA device{}", name, count,
                                   count == 1 ? "" : "s"));
   }
-  return at::Device(at::kCUDA, device->has_index() ? device->index() : c10::DeviceIndex{0});
-#else
-  return UsageError(fmt::format("--device {}: this build is without CUDA", name),
-                    "build with -DVERBATIM_CUDA=ON, or use --device cpu");
-#endif
+  if (device->has_index()) return std::vector{*device};
+  std::vector<at::Device> devices;
+  for (int i = 0; i < count; ++i) {
+    if (CudaDeviceName(i) != CudaDeviceName(0)) {
+      return UsageError(
+          fmt::format("--device {}: GPU 0 is {}, GPU {} is {}, and they give other bits", name,
+                      CudaDeviceName(0), i, CudaDeviceName(i)),
+          "use --device cuda:N, or name those of one model in CUDA_VISIBLE_DEVICES");
+    }
+    devices.emplace_back(at::kCUDA, static_cast<c10::DeviceIndex>(i));
+  }
+  return devices;
 }
 
-Result<at::Device> ParseRecordedDevice(const std::string& recorded) {
-  Result<at::Device> device = ParseDevice(recorded.substr(0, recorded.find(':')));
-  if (device) return device;
+Result<std::vector<at::Device>> ParseRecordedDevices(const std::string& recorded) {
+  auto devices = ParseDevices(recorded.substr(0, recorded.find(':')));
+  if (devices) return devices;
   return Failed(fmt::format("the run was made on {}, which this program cannot use here: {}",
-                            recorded, device.error().message),
+                            recorded, devices.error().message),
                 "re-execute it on a machine, and with a build, that has such a device");
 }
 

@@ -1,4 +1,4 @@
-// An experiment: a spec made real on one device, before and after training.
+// An experiment: a spec made real on the devices of one process, before and after training.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,24 +25,26 @@ struct Experiment {
   std::unique_ptr<Dataset> dataset;
   SearchSpace space;
   std::unique_ptr<Sampler> sampler;
-  std::vector<LayerState> layers;  ///< by layer id
-  at::Device device;
+  std::vector<LayerState> layers;   ///< by layer id
+  at::Device device;                ///< where the layers are before and after training
+  std::vector<at::Device> devices;  ///< that stages may use, of one kind; `device` is the first
 };
 
 /// Loads the data, lays out the supernet and draws its initial weights. `spec_folder` is where the
 /// spec's relative paths start; `data_folder` replaces the spec's data folder.
 Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::path& spec_folder,
                                      const std::optional<std::filesystem::path>& data_folder,
-                                     at::Device device);
+                                     std::vector<at::Device> devices);
 
 /// The record's layer rows; meant for the initial weights, so call it before training.
 std::vector<LayerRow> DescribeLayers(const Experiment& experiment);
 
-/// "cpu", "cuda", "cuda:1": checks that it exists in this build and on this machine.
-Result<at::Device> ParseDevice(const std::string& name);
+/// "cpu", "cuda:1", and "cuda" for all that this process sees: checks that they exist in this build
+/// and on this machine. At least one.
+Result<std::vector<at::Device>> ParseDevices(const std::string& name);
 
-/// A device of the kind that a run was made on: "cuda:1" was one machine's way to say which, what
+/// Devices of the kind that a run was made on: "cuda:1" was one machine's way to say which, what
 /// bears on the bits is the kind. kFailed where this machine or this build has none.
-Result<at::Device> ParseRecordedDevice(const std::string& recorded);
+Result<std::vector<at::Device>> ParseRecordedDevices(const std::string& recorded);
 
 }  // namespace verbatim

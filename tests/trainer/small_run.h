@@ -69,7 +69,7 @@ inline Spec SmallTextSpec() {
 
 inline Experiment MakeExperiment(const Spec& spec) {
   ConfigureDeterminism();
-  auto experiment = PrepareExperiment(spec, VERBATIM_EXAMPLES, std::nullopt, at::kCPU);
+  auto experiment = PrepareExperiment(spec, VERBATIM_EXAMPLES, std::nullopt, {at::kCPU});
   EXPECT_TRUE(experiment.has_value()) << experiment.error().message;
   return *std::move(experiment);
 }
