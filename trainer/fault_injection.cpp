@@ -48,7 +48,7 @@ class OldWeights : public FaultInjection {
   void BeforeUpdate(std::int64_t seq, const Layer& layer, std::span<const at::Tensor>,
                     LayerState& state) override {
     if (seq == plan().predecessor && IsLayer(layer)) {
-      old_ = {state.version, CopyAll(state.parameters)};
+      old_ = {state.version, CopyAll(state.parameters), nullptr};
     }
   }
 

@@ -4,14 +4,14 @@
 
 namespace verbatim {
 
-void InProcessTransport::Send(int stage, const Task& task, at::Tensor tensor) {
+void InProcessTransport::Send(int stage, const Task& task, HandedTensor tensor) {
   Mailbox& mailbox = mailboxes_[stage];
   const std::lock_guard lock(mailbox.mutex);
   VERBATIM_CHECK(mailbox.tensors.emplace(task, std::move(tensor)).second, "subnet {} sent twice",
                  task.seq);
 }
 
-at::Tensor InProcessTransport::Receive(int stage, const Task& task) {
+HandedTensor InProcessTransport::Receive(int stage, const Task& task) {
   Mailbox& mailbox = mailboxes_[stage];
   const std::lock_guard lock(mailbox.mutex);
   auto node = mailbox.tensors.extract(task);

@@ -13,13 +13,13 @@ class InProcessTransport : public Transport {
  public:
   explicit InProcessTransport(int stages) : mailboxes_(static_cast<std::size_t>(stages)) {}
 
-  void Send(int stage, const Task& task, at::Tensor tensor) override;
-  at::Tensor Receive(int stage, const Task& task) override;
+  void Send(int stage, const Task& task, HandedTensor tensor) override;
+  HandedTensor Receive(int stage, const Task& task) override;
 
  private:
   struct Mailbox {
     std::mutex mutex;
-    std::map<Task, at::Tensor, TaskOrder> tensors;
+    std::map<Task, HandedTensor, TaskOrder> tensors;
   };
   std::vector<Mailbox> mailboxes_;  ///< by receiving stage
 };

@@ -85,7 +85,7 @@ class StateReader {
     if (metadata.has_step) state.updates = Step();
     for (std::size_t i = 0; i < metadata.earlier.size(); ++i) {
       const auto name_of = [&](const std::string& name) { return EarlierTensorName(i, name); };
-      state.earlier.push_back({metadata.earlier[i], Parameters(layer, name_of)});
+      state.earlier.push_back({metadata.earlier[i], Parameters(layer, name_of), nullptr});
     }
     if (stored_.tensors.size() != read_) Refuse("it holds other tensors than its layer has");
     if (error_) return tl::unexpected(*std::move(error_));
@@ -154,6 +154,7 @@ bool AreSoundEarlier(const Layer& layer, const LayerMetadata& metadata) {
 }  // namespace
 
 LayerState CopyToHost(const Layer& layer, const LayerState& state) {
+  Synchronize(state.written);
   LayerState copy;
   copy.parameters = layer.delay > 0 ? OnHost(state.parameters) : CopiesOf(state.parameters);
   copy.buffers = CopiesOf(state.buffers);
@@ -161,12 +162,14 @@ LayerState CopyToHost(const Layer& layer, const LayerState& state) {
   copy.updates = state.updates;
   copy.version = state.version;
   for (const LayerRead& read : state.earlier) {
-    copy.earlier.push_back({read.version, OnHost(read.parameters)});
+    Synchronize(read.written);
+    copy.earlier.push_back({read.version, OnHost(read.parameters), nullptr});
   }
   return copy;
 }
 
 LayerState ShareOnHost(const LayerState& state) {
+  Synchronize(state.written);
   LayerState shared;
   shared.parameters = OnHost(state.parameters);
   shared.buffers = OnHost(state.buffers);
@@ -174,7 +177,8 @@ LayerState ShareOnHost(const LayerState& state) {
   shared.updates = state.updates;
   shared.version = state.version;
   for (const LayerRead& read : state.earlier) {
-    shared.earlier.push_back({read.version, OnHost(read.parameters)});
+    Synchronize(read.written);
+    shared.earlier.push_back({read.version, OnHost(read.parameters), nullptr});
   }
   return shared;
 }

@@ -40,7 +40,7 @@ Status TakeRest(const Layer& layer, const OptimizerSpec& optimizer, TensorReader
   ASSIGN_OR_RETURN(const std::vector<std::int64_t> earlier, reader.Numbers());
   for (const std::int64_t version : earlier) {
     ASSIGN_OR_RETURN(std::vector<at::Tensor> parameters, TakeParameters(layer, reader));
-    state.earlier.push_back({version, std::move(parameters)});
+    state.earlier.push_back({version, std::move(parameters), nullptr});
   }
   return {};
 }
@@ -48,6 +48,7 @@ Status TakeRest(const Layer& layer, const OptimizerSpec& optimizer, TensorReader
 }  // namespace
 
 void PutState(const LayerState& state, Message& message) {
+  Synchronize(state.written);
   message.version = state.version;
   message.updates = state.updates;
   AppendAll(state.parameters, message.tensors);
@@ -56,10 +57,14 @@ void PutState(const LayerState& state, Message& message) {
   std::vector<std::int64_t> earlier;
   for (const LayerRead& read : state.earlier) earlier.push_back(read.version);
   AppendNumbers(earlier, message.tensors);
-  for (const LayerRead& read : state.earlier) AppendAll(read.parameters, message.tensors);
+  for (const LayerRead& read : state.earlier) {
+    Synchronize(read.written);
+    AppendAll(read.parameters, message.tensors);
+  }
 }
 
 void PutRead(const LayerRead& read, Message& message) {
+  Synchronize(read.written);
   message.version = read.version;
   AppendAll(read.parameters, message.tensors);
 }
@@ -82,7 +87,8 @@ void Place(const Layer& layer, ReceivedLayer received, LayerState& state) {
   if (received.is_whole) {
     state = std::move(received.state);
   } else {
-    AddReadVersion(layer, {received.state.version, std::move(received.state.parameters)}, state);
+    AddReadVersion(layer, {received.state.version, std::move(received.state.parameters), nullptr},
+                   state);
   }
 }
 

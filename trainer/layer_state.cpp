@@ -16,7 +16,6 @@
 #include "base/keyed_random.h"
 #include "recorder/digest.h"
 #include "trainer/operators.h"
-#include "trainer/tensor_digest.h"
 
 namespace verbatim {
 namespace {
@@ -148,7 +147,7 @@ void ApplyUpdate(const OptimizerSpec& optimizer, double learning_rate,
 }
 
 LayerRead ReadVersion(const Layer& layer, const LayerState& state, std::int64_t seq) {
-  const LayerRead newest{state.version, state.parameters};
+  const LayerRead newest{state.version, state.parameters, state.written};
   const auto is_visible = [&](const LayerRead& read) {
     return read.version < std::max<std::int64_t>(seq - layer.delay, 0);
   };
@@ -167,12 +166,13 @@ LayerState CopyForUpdate(const LayerState& state) {
   next.optimizer_state = state.optimizer_state;
   next.updates = state.updates;
   next.version = state.version;
+  next.written = state.written;
   return next;
 }
 
 void PublishVersion(const Layer& layer, LayerState next, LayerState& state) {
   next.earlier = std::move(state.earlier);
-  next.earlier.push_back({state.version, std::move(state.parameters)});
+  next.earlier.push_back({state.version, std::move(state.parameters), std::move(state.written)});
   DropUnread(layer, next);
   state = std::move(next);
 }
@@ -186,9 +186,10 @@ void AddReadVersion(const Layer& layer, LayerRead read, LayerState& state) {
   if (read.version < state.version) {
     state.earlier.insert(later, std::move(read));
   } else {
-    state.earlier.push_back({state.version, std::move(state.parameters)});
+    state.earlier.push_back({state.version, std::move(state.parameters), std::move(state.written)});
     state.version = read.version;
     state.parameters = std::move(read.parameters);
+    state.written = std::move(read.written);
   }
   DropUnread(layer, state);
 }
@@ -202,35 +203,35 @@ void AddRunningStatistics(std::span<const std::vector<at::Tensor>> measured, Lay
   }
 }
 
-Digest WeightsDigest(const Layer& layer, const LayerState& state) {
-  NamedTensorsDigest digest;
+PendingNamedDigest TakeWeightsDigest(const Layer& layer, const LayerState& state) {
+  PendingNamedDigest digest(state.parameters.size() + state.buffers.size());
   for (std::size_t i = 0; i < layer.parameters.size(); ++i) {
-    digest.Add(layer.parameters[i].name, TensorDigest(state.parameters[i]));
+    digest.Take(layer.parameters[i].name, state.parameters[i]);
   }
   for (std::size_t i = 0; i < layer.buffers.size(); ++i) {
-    digest.Add(layer.buffers[i].name, TensorDigest(state.buffers[i]));
+    digest.Take(layer.buffers[i].name, state.buffers[i]);
   }
-  return digest.Finish();
+  return digest;
 }
 
-Digest OptimizerStateDigest(const Layer& layer, const OptimizerSpec& optimizer,
-                            const LayerState& state) {
-  NamedTensorsDigest digest;
+PendingNamedDigest TakeOptimizerStateDigest(const Layer& layer, const OptimizerSpec& optimizer,
+                                            const LayerState& state) {
+  PendingNamedDigest digest(state.optimizer_state.size());
   const std::vector<const char*> names = OptimizerStateNames(optimizer);
   for (std::size_t i = 0; i < state.optimizer_state.size(); ++i) {
     const std::string& parameter = layer.parameters[i / names.size()].name;
-    digest.Add(parameter + "." + names[i % names.size()], TensorDigest(state.optimizer_state[i]));
+    digest.Take(parameter + "." + names[i % names.size()], state.optimizer_state[i]);
   }
-  digest.Add("step", DigestTensor(TensorView{DType::kInt64, {}, &state.updates}));
-  return digest.Finish();
+  digest.Take("step", DigestTensor(TensorView{DType::kInt64, {}, &state.updates}));
+  return digest;
 }
 
-Digest GradientsDigest(const Layer& layer, std::span<const at::Tensor> gradients) {
-  NamedTensorsDigest digest;
+PendingNamedDigest TakeGradientsDigest(const Layer& layer, std::span<const at::Tensor> gradients) {
+  PendingNamedDigest digest(gradients.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    digest.Add(layer.parameters[i].name, TensorDigest(gradients[i]));
+    digest.Take(layer.parameters[i].name, gradients[i]);
   }
-  return digest.Finish();
+  return digest;
 }
 
 }  // namespace verbatim

@@ -11,6 +11,8 @@
 #include "base/digest.h"
 #include "supernet/search_space.h"
 #include "supernet/spec.h"
+#include "trainer/device_stream.h"
+#include "trainer/tensor_digest.h"
 
 namespace verbatim {
 
@@ -18,12 +20,13 @@ namespace verbatim {
 struct LayerRead {
   std::int64_t version = -1;           ///< LayerState::version at that moment
   std::vector<at::Tensor> parameters;  ///< LayerState::parameters: the same tensors, no copies
+  Mark written = nullptr;              ///< LayerState::written, of this version
 };
 
 /// Owned by the run. A layer without a delay is touched only by the stage that runs its position
 /// for the subnet whose turn it is (or, before and after training, by the caller). A layer with a
 /// delay is read by some stages while another one updates it: under a lock, see ReadVersion,
-/// CopyForUpdate and PublishVersion. Tensors live on the run's device.
+/// CopyForUpdate and PublishVersion. Tensors live on the device of the stage that used them last.
 struct LayerState {
   std::vector<at::Tensor> parameters;  ///< leaves; require gradients where the layer is trainable
   std::vector<at::Tensor> buffers;
@@ -31,6 +34,9 @@ struct LayerState {
   std::vector<at::Tensor> optimizer_state;
   std::int64_t updates = 0;   ///< applied so far
   std::int64_t version = -1;  ///< seq of the subnet whose update wrote it; -1: initial weights
+  /// When the device has written all that: whoever reads or writes it next waits for it on his
+  /// stream, or, to read it on the host, waits himself.
+  Mark written = nullptr;
   /// Of a layer with a delay: the versions before this one that may still be read, oldest first.
   std::deque<LayerRead> earlier;
 };
@@ -72,10 +78,19 @@ void AddReadVersion(const Layer& layer, LayerRead read, LayerState& state);
 /// `state.buffers`.
 void AddRunningStatistics(std::span<const std::vector<at::Tensor>> measured, LayerState& state);
 
-/// Digests as docs/format.md, section 4, states them.
-Digest WeightsDigest(const Layer& layer, const LayerState& state);
-Digest OptimizerStateDigest(const Layer& layer, const OptimizerSpec& optimizer,
-                            const LayerState& state);
-Digest GradientsDigest(const Layer& layer, std::span<const at::Tensor> gradients);
+/// Digests as docs/format.md, section 4, states them; read later (trainer/tensor_digest.h).
+PendingNamedDigest TakeWeightsDigest(const Layer& layer, const LayerState& state);
+PendingNamedDigest TakeOptimizerStateDigest(const Layer& layer, const OptimizerSpec& optimizer,
+                                            const LayerState& state);
+PendingNamedDigest TakeGradientsDigest(const Layer& layer, std::span<const at::Tensor> gradients);
+
+/// The same, waited for.
+inline Digest WeightsDigest(const Layer& layer, const LayerState& state) {
+  return TakeWeightsDigest(layer, state).Now();
+}
+inline Digest OptimizerStateDigest(const Layer& layer, const OptimizerSpec& optimizer,
+                                   const LayerState& state) {
+  return TakeOptimizerStateDigest(layer, optimizer, state).Now();
+}
 
 }  // namespace verbatim

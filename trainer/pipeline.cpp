@@ -29,6 +29,8 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
       placement_(placement),
       rank_(options.network ? options.network->rank() : 0),
       transport_(partition.stages()),
+      devices_(experiment.devices, placement.Begin(rank_), placement.End(rank_)),
+      open_stream_(options.open_stream.value_or(&OpenDeviceStream)),
       context_{experiment.spec,
                experiment.space,
                partition.stages(),
@@ -36,7 +38,9 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
                experiment.layers,
                delayed_layers_,
                transport_,
-               experiment.device,
+               devices_,
+               open_stream_,
+               results_,
                options.record_level,
                options.observer,
                [this] { return Nanoseconds(); },
@@ -50,7 +54,11 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
       questions_(static_cast<std::size_t>(placement.ranks())),
       done_(static_cast<std::size_t>(placement.ranks())),
       versions_moved_(static_cast<std::size_t>(placement.ranks())),
-      bytes_moved_(static_cast<std::size_t>(placement.ranks())) {
+      bytes_moved_(static_cast<std::size_t>(placement.ranks())),
+      results_(!experiment.device.is_cpu() || options.open_stream, [this](const std::string& why) {
+        const std::lock_guard lock(mutex_);
+        Abort(why);
+      }) {
   context_.recompute = recompute;
   if (options.network) link_.emplace(*options.network, context_);
   if (!IsFirstRank() && options.is_observed) context_.observer = &rank_observer_;
@@ -79,6 +87,8 @@ Pipeline::~Pipeline() {
 }
 
 TrainingOutcome Pipeline::Run() {
+  // What made the layers was enqueued on another stream than the stages'.
+  for (const at::Device device : experiment_.devices) SynchronizeDevice(device);
   if (link_) JoinRanks();
   if (IsFirstRank()) {
     const std::lock_guard lock(mutex_);
@@ -89,6 +99,7 @@ TrainingOutcome Pipeline::Run() {
   if (link_) WatchRun();
   has_stuck_stage_ = link_ && !AwaitThreads();
   for (std::thread& thread : threads) has_stuck_stage_ ? thread.detach() : thread.join();
+  if (!has_stuck_stage_) SettleDevices();
   if (mover_) SettleLayers();
   if (link_) LeaveRanks();
   if (checkpoints_) {
@@ -96,6 +107,17 @@ TrainingOutcome Pipeline::Run() {
     if (!closed && failure_.empty()) failure_ = closed.error().message;
   }
   return Outcome();
+}
+
+void Pipeline::SettleDevices() {
+  results_.Close();
+  try {
+    for (const at::Device device : experiment_.devices) SynchronizeDevice(device);
+    BringHome(experiment_.layers, experiment_.device);
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(mutex_);
+    Abort(ExceptionText(error));
+  }
 }
 
 void Pipeline::StartThreads(std::vector<std::thread>& threads) {
@@ -175,8 +197,19 @@ void Pipeline::TaskFinished(int stage, const Task& task, Lock& lock) {
   if (mover_ && task.kind == TaskKind::kUpdate) mover_->Updated({task.seq, stage});
   const bool is_last = scheduler_.Finished(stage, task, messages_);
   Send(messages_);
-  if (!is_last) return;
-  IsFirstRank() ? FinishSubnet(task.seq, lock) : FinishPart(task.seq, lock);
+  if (is_last) EndSubnet(task.seq, lock);
+}
+
+void Pipeline::EndSubnet(std::int64_t seq, Lock& lock) {
+  const auto end = [this, seq](Lock& held) {
+    IsFirstRank() ? FinishSubnet(seq, held) : FinishPart(seq, held);
+  };
+  if (!results_.is_behind()) return end(lock);
+  results_.Add(nullptr, [this, end] {
+    Lock own_lock(mutex_);
+    end(own_lock);
+    WakeReadyStages();
+  });
 }
 
 void Pipeline::FinishSubnet(std::int64_t seq, Lock& lock) {
@@ -204,7 +237,9 @@ Status Pipeline::ReportFinished(std::int64_t seq, float loss) {
 
 void Pipeline::AdmitSubnets() {
   const bool stops = bad_loss_ || is_stop_requested_ || (options_.stop && options_.stop->load());
-  while (!stops && scheduler_.CanAdmit() && admitted_ < Planned()) {
+  // Those that devices have not finished are in flight too.
+  while (!stops && scheduler_.CanAdmit() && std::ssize(subnets_) < options_.in_flight &&
+         admitted_ < Planned()) {
     Admit(SeqOf(admitted_));
   }
   if (!subnets_.empty()) return;

@@ -39,8 +39,9 @@ namespace verbatim {
 ///
 /// Threads: the caller's of Run, one per stage of this rank, the network's, and on rank 0 of
 /// several one that reports subnets whose last part was done elsewhere, so that a slow observer
-/// does not keep the network's thread; where layers move, those of the LayerMover. All members
-/// below the mutex are guarded by it.
+/// does not keep the network's thread; where layers move, those of the LayerMover, and where
+/// devices compute behind their host one that waits for what they compute. All members below the
+/// mutex are guarded by it.
 class Pipeline {
  public:
   /// References outlive it.
@@ -69,8 +70,12 @@ class Pipeline {
   void TaskFinished(int stage, const Task& task, Lock& lock);
   void AdmitSubnets();
   void Admit(std::int64_t seq);
-  /// The subnet is finished everywhere.
+  /// The subnet is finished on this rank, or, on rank 0, everywhere: tells so once all that its
+  /// stages have computed for the observer is there.
+  void EndSubnet(std::int64_t seq, Lock& lock);
   void FinishSubnet(std::int64_t seq, Lock& lock);
+  /// After the stages have ended: all results told, all layers where they were before training.
+  void SettleDevices();
   Status ReportFinished(std::int64_t seq, float loss);
   /// Where layers move: tells the mover of the subnets that come next, far enough ahead.
   void Foresee();
@@ -138,6 +143,8 @@ class Pipeline {
   const Placement placement_;
   const int rank_;
   InProcessTransport transport_;
+  const StageDevices devices_;
+  const OpenStream open_stream_;
   std::mutex delayed_layers_;
   ClockOffset clock_offset_;
   const Clock::time_point start_ = Clock::now();
@@ -183,6 +190,9 @@ class Pipeline {
   std::vector<bool> done_;                    ///< rank 0: by rank: which those are
   std::vector<std::int64_t> versions_moved_;  ///< rank 0: by rank, as last reported
   std::vector<std::int64_t> bytes_moved_;     ///< likewise
+
+  /// Its thread uses all that is above.
+  ResultQueue results_;
 };
 
 }  // namespace verbatim

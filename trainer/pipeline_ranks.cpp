@@ -153,7 +153,7 @@ void Pipeline::ServeReports() {
       if (to_report_.empty()) return;
       const std::int64_t seq = to_report_.front();
       to_report_.pop_front();
-      FinishSubnet(seq, lock);
+      EndSubnet(seq, lock);
       WakeReadyStages();
     }
   } catch (const std::exception& error) {  // no memory left
@@ -318,11 +318,11 @@ Status Pipeline::OnTask(int from, const Message& message) {
   if (over_) return {};
   if (!scheduler_.Deliver(arrived.delivery, from)) return BadInput("a task out of turn");
   // Nobody takes it before the lock is free.
-  transport_.Send(arrived.delivery.to, task, std::move(arrived.input));
+  transport_.Send(arrived.delivery.to, task, {std::move(arrived.input), nullptr});
   if (arrived.tied.defined()) {
     SubnetRun& subnet = subnets_[task.seq];
     const bool is_forward = task.kind == TaskKind::kForward;
-    (is_forward ? subnet.embedding : subnet.tied_gradient) = std::move(arrived.tied);
+    (is_forward ? subnet.embedding : subnet.tied_gradient) = {std::move(arrived.tied), nullptr};
   }
   WakeReadyStages();
   return {};

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/tensor_digest.h"
 
 namespace verbatim {
 namespace {
@@ -55,7 +54,7 @@ at::Tensor RangePass::RunLayers(const Task& task, const SubnetRun& subnet, const
     OperatorContext operator_context{.parameters = use.read.parameters};
     if (pass == Pass::kFirst) ChooseBuffers(use, operator_context);
     operator_context.dropout = DropoutKey(task, layer);
-    if (layer.op.tied) operator_context.tied = subnet.embedding;
+    if (layer.op.tied) operator_context.tied = subnet.embedding.tensor;
     activation = ApplyLayer(layer, activation, operator_context);
     if (pass == Pass::kFirst) ReportOutput(task, layer, activation);
   }
@@ -64,9 +63,7 @@ at::Tensor RangePass::RunLayers(const Task& task, const SubnetRun& subnet, const
 
 void RangePass::ReportOutput(const Task& task, const Layer& layer, const at::Tensor& output) const {
   if (context_.probe) context_.probe->OnForward(task.seq, task.microbatch, layer, output);
-  if (!context_.observer || context_.record_level != RecordLevel::kFull) return;
-  context_.observer->OnActivation(
-      task.seq, ActivationRow{task.microbatch, layer.position, TensorDigest(output)});
+  report_.Activation(task, layer, output);
 }
 
 void RangePass::ChooseBuffers(LayerUse& use, OperatorContext& operator_context) const {
@@ -79,7 +76,7 @@ void RangePass::ChooseBuffers(LayerUse& use, OperatorContext& operator_context) 
   // Forward passes of several subnets overlap here: their order belongs to the updates. Shapes are
   // the layer's, since an update on another stage may be replacing the state meanwhile.
   std::vector<at::Tensor>& measured = use.statistics.emplace_back();
-  const at::TensorOptions options(context_.device);
+  const at::TensorOptions options(use.read.parameters.front().device());
   for (const TensorSpec& buffer : layer.buffers) {
     measured.push_back(at::zeros(buffer.shape, options.dtype(at::kFloat)));
   }
@@ -108,7 +105,7 @@ void RangePass::Backward(const Task& task, const at::Tensor& output_gradient,
     gradient = gradients.input;
     if (i == 0 && gradient.defined()) give_input_gradient(gradient);
     if (gradients.embedding.defined()) {
-      AddGradient(task, gradients.embedding, subnet.tied_gradient);
+      AddGradient(task, gradients.embedding, subnet.tied_gradient.tensor);
     }
     Accumulate(task, gradients.parameters, uses);
     // What comes before are frozen layers at the supernet's beginning: they have no graph at all.
@@ -129,7 +126,7 @@ RangePass::SegmentGradients RangePass::GradientsOf(const Task& task, const Subne
   }
   const bool has_embedding = HasTiedGradient(segment);
   const bool has_input = activation.input.requires_grad();
-  if (has_embedding) inputs.push_back(subnet.embedding);
+  if (has_embedding) inputs.push_back(subnet.embedding.tensor);
   if (has_input) inputs.push_back(activation.input);
   if (inputs.empty()) return gradients;
   if (segment.recomputes) {

@@ -16,6 +16,7 @@
 #include "trainer/layer_state.h"
 #include "trainer/operators.h"
 #include "trainer/run_context.h"
+#include "trainer/stage_report.h"
 #include "trainer/subnet_run.h"
 
 namespace verbatim {
@@ -47,8 +48,9 @@ struct OpenRange {
 /// One thread at a time. Throws what LibTorch throws.
 class RangePass {
  public:
-  /// `context` outlives it.
-  explicit RangePass(const RunContext& context) : context_(context) {}
+  /// References outlive it.
+  RangePass(const RunContext& context, const StageReport& report)
+      : context_(context), report_(report) {}
 
   /// The range's output of a micro-batch, of which the range keeps what its backward needs. Who
   /// holds the output itself holds the last segment's graph.
@@ -95,6 +97,7 @@ class RangePass {
                   std::span<LayerUse> uses) const;
 
   const RunContext& context_;
+  const StageReport& report_;
 };
 
 }  // namespace verbatim

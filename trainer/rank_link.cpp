@@ -36,14 +36,17 @@ void RankLink::SendTask(int to, const Delivery& delivery, const SubnetRun& subne
   message.kind = MessageKind::kTask;
   message.stage = delivery.to;
   message.task = delivery.task;
-  AppendStrided(context_.transport.Receive(delivery.to, delivery.task), message.tensors);
+  const HandedTensor input = context_.transport.Receive(delivery.to, delivery.task);
+  Synchronize(input.ready);
+  AppendStrided(input.tensor, message.tensors);
   if (IsTied()) {
     const Task& task = delivery.task;
     const bool is_forward = task.kind == TaskKind::kForward;
-    const at::Tensor& tied = is_forward ? subnet.embedding : subnet.tied_gradient;
+    const HandedTensor& tied = is_forward ? subnet.embedding : subnet.tied_gradient;
     const auto last = static_cast<std::int32_t>(context_.spec.training.microbatches) - 1;
-    if (task.microbatch == (is_forward ? 0 : last) && tied.defined()) {
-      AppendTensor(tied, message.tensors);
+    if (task.microbatch == (is_forward ? 0 : last) && tied.tensor.defined()) {
+      Synchronize(tied.ready);
+      AppendTensor(tied.tensor, message.tensors);
     }
   }
   SendCounted(to, std::move(message));
@@ -64,7 +67,7 @@ void RankLink::SendVersion(int to, const Delivery& delivery) {
     PutState(state, message);
     DropSent(layer, state);
   } else if (state.version == delivery.version) {
-    PutRead({state.version, state.parameters}, message);
+    PutRead({state.version, state.parameters, state.written}, message);
   } else {
     const auto read = std::ranges::find(state.earlier, delivery.version, &LayerRead::version);
     VERBATIM_CHECK(read != state.earlier.end(), "layer {} has no version {}", layer.name,
@@ -106,7 +109,7 @@ Result<ArrivedTask> RankLink::TakeTask(const Message& message) const {
   arrived.delivery.from = is_forward ? message.stage - 1 : message.stage + 1;
   arrived.delivery.to = message.stage;
   arrived.delivery.task = message.task;
-  TensorReader reader(message.tensors, context_.device);
+  TensorReader reader(message.tensors, DeviceOf(message.stage));
   ASSIGN_OR_RETURN(arrived.input, reader.Strided());
   if (IsTied() && reader.left() > 0) {
     const Layer& stem = context_.space.layers().front();
@@ -124,7 +127,7 @@ Result<ArrivedVersion> RankLink::TakeVersion(const Message& message) const {
   arrived.delivery.task = message.task;
   arrived.delivery.layer = message.layer;
   arrived.delivery.version = message.version;
-  ASSIGN_OR_RETURN(arrived.layer, Take(message, context_.device));
+  ASSIGN_OR_RETURN(arrived.layer, Take(message, DeviceOf(message.stage)));
   const Layer& layer = context_.space.layer(message.layer);
   if (!arrived.layer.is_whole && (layer.delay == 0 || message.task.kind != TaskKind::kForward)) {
     return BadInput(fmt::format("only parameters of layer {}", layer.name));
@@ -134,7 +137,7 @@ Result<ArrivedVersion> RankLink::TakeVersion(const Message& message) const {
 }
 
 Result<ReceivedLayer> RankLink::TakeWholeLayer(const Message& message) const {
-  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, context_.device));
+  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, context_.devices.home()));
   if (!received.is_whole) return BadInput("only parameters of a layer");
   return received;
 }

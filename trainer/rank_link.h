@@ -78,6 +78,10 @@ class RankLink {
 
  private:
   bool IsTied() const { return context_.space.layers().back().op.tied; }
+  /// Of a stage that a message names, or of any where it is not this rank's.
+  at::Device DeviceOf(int stage) const {
+    return context_.devices.Has(stage) ? context_.devices.Of(stage) : context_.devices.home();
+  }
   Result<const Layer*> LayerOf(const Message& message) const;
   Result<ReceivedLayer> Take(const Message& message, at::Device device) const;
   void SendCounted(int to, Message message);

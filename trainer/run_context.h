@@ -15,8 +15,11 @@
 #include "supernet/spec.h"
 #include "trainer/checkpoint_capture.h"
 #include "trainer/dataset.h"
+#include "trainer/device_stream.h"
 #include "trainer/layer_copies.h"
 #include "trainer/layer_state.h"
+#include "trainer/result_queue.h"
+#include "trainer/stage_devices.h"
 #include "trainer/stage_probe.h"
 #include "trainer/transport.h"
 
@@ -31,7 +34,9 @@ struct RunContext {
   std::vector<LayerState>& layers;  ///< by layer id
   std::mutex& delayed_layers;       ///< guards the states of layers with a delay
   Transport& transport;
-  at::Device device;
+  const StageDevices& devices;  ///< of this rank's stages
+  const OpenStream& open_stream;
+  ResultQueue& results;  ///< what is told to the observer, and the losses
   RecordLevel record_level = RecordLevel::kWeights;
   Observer* observer = nullptr;               ///< null: nothing is digested or reported
   std::function<std::int64_t()> nanoseconds;  ///< clock since the run's start

@@ -103,6 +103,12 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
     return UsageError("--policy asynchronous ignores causality, so there is no checkpoint of it",
                       "take none: --keep-checkpoints 0");
   }
+  if (options.policy == "asynchronous" && experiment.devices.size() > 1 && options.stages > 1) {
+    return UsageError(
+        "--policy asynchronous lets two stages use a layer at once, which has to be on "
+        "one device for that",
+        fmt::format("name one: --device {}", experiment.device.str()));
+  }
   RETURN_IF_ERROR(MakePartition(options.partition, experiment.space, {}, options.stages));
   RETURN_IF_ERROR(RecomputePlan::Make(options.recompute, experiment.space));
   RETURN_IF_ERROR(PlacementOf(options));

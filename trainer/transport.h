@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "schedule/task.h"
+#include "trainer/device_stream.h"
 
 namespace verbatim {
 
@@ -15,9 +16,9 @@ namespace verbatim {
 class Transport {
  public:
   virtual ~Transport() = default;
-  virtual void Send(int stage, const Task& task, at::Tensor tensor) = 0;
+  virtual void Send(int stage, const Task& task, HandedTensor tensor) = 0;
   /// CHECKs that it was sent.
-  virtual at::Tensor Receive(int stage, const Task& task) = 0;
+  virtual HandedTensor Receive(int stage, const Task& task) = 0;
 };
 
 }  // namespace verbatim
