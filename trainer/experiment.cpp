@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/cuda/cuda_device.h"
+#include "trainer/operator_check.h"
 
 namespace verbatim {
 
@@ -25,6 +26,8 @@ Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::pa
   Experiment experiment{
       spec, std::move(dataset), std::move(space), std::move(sampler), std::move(layers),
       home, std::move(devices)};
+  // The CPU's are known to be deterministic.
+  if (!home.is_cpu()) RETURN_IF_ERROR(CheckOperators(experiment));
   return experiment;
 }
 

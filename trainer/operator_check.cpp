@@ -1,0 +1,123 @@
+#include "trainer/operator_check.h"
+
+#include <ATen/ops/ones_like.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/exception_text.h"
+#include "supernet/stream.h"
+#include "trainer/tensor_digest.h"
+
+namespace verbatim {
+namespace {
+
+/// What an application left: its output, and the gradients of its input and parameters.
+struct Application {
+  at::Tensor output;
+  std::vector<Digest> digests;
+};
+
+class OperatorCheck {
+ public:
+  OperatorCheck(const Experiment& experiment, const ApplyOneLayer& apply)
+      : experiment_(experiment), apply_(apply) {}
+
+  Status Run() {
+    at::Tensor input = FirstInput();
+    for (int position = 0; position < experiment_.space.positions(); ++position) {
+      Choices choices(static_cast<std::size_t>(experiment_.space.blocks()));
+      at::Tensor output;
+      for (int candidate = 0; candidate < experiment_.space.candidates(position); ++candidate) {
+        if (candidate > 0) choices[position - 1] = static_cast<std::uint16_t>(candidate);
+        const Layer& layer = experiment_.space.LayerAt(position, choices);
+        const bool is_new = known_.insert(KeyOf(layer, input)).second;
+        if (is_new) RETURN_IF_ERROR(Check(layer, input));
+        if (!output.defined()) output = Apply(layer, input).output;
+      }
+      input = output;  // all candidates of a position give one shape
+    }
+    return {};
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::int64_t, bool, std::vector<std::int64_t>>;
+
+  static Key KeyOf(const Layer& layer, const at::Tensor& input) {
+    return {Describe(layer.op), layer.stride, layer.trainable, input.sizes().vec()};
+  }
+
+  at::Tensor FirstInput() const {
+    const TrainingSpec& training = experiment_.spec.training;
+    const RowRange rows = MicrobatchRows(training.batch, training.microbatches, 0);
+    return experiment_.dataset->TrainingBatch(experiment_.dataset->SamplesOf(0), experiment_.device)
+        .inputs.narrow(0, rows.first, rows.size());
+  }
+
+  Status Check(const Layer& layer, const at::Tensor& input) const {
+    try {
+      if (Apply(layer, input).digests == Apply(layer, input).digests) return {};
+    } catch (const c10::Error& error) {
+      const std::string why = ExceptionText(error);
+      if (why.find("deterministic") == std::string::npos) throw;
+      return Refuse(layer, why);
+    }
+    return Refuse(layer, "a second application left other bits than the first");
+  }
+
+  tl::unexpected<Error> Refuse(const Layer& layer, const std::string& why) const {
+    return Failed(fmt::format("{} (layer {}) has no deterministic form on {}: {}",
+                              Describe(layer.op), layer.name, experiment_.device.str(), why),
+                  "take it out of the spec, or train on another kind of device");
+  }
+
+  Application Apply(const Layer& layer, const at::Tensor& input) const {
+    const LayerState& state = experiment_.layers[layer.id];
+    std::vector<at::Tensor> buffers;
+    for (const at::Tensor& buffer : state.buffers) buffers.push_back(buffer.clone());
+    at::Tensor leaf = input.detach();
+    if (layer.position > 0) leaf.requires_grad_();
+    OperatorContext context{.parameters = state.parameters};
+    if (layer.trainable) context.buffers = buffers;
+    context.dropout = RandomKey{experiment_.spec.seed, RandomPurpose::kDropout, 0,
+                                static_cast<std::uint32_t>(layer.id), 0};
+    if (layer.op.tied) context.tied = experiment_.layers.front().parameters.front();
+    Application application{apply_(layer, leaf, context), {}};
+    application.digests.push_back(TensorDigest(application.output.detach()));
+    for (const at::Tensor& gradient : Gradients(layer, leaf, context, application.output)) {
+      application.digests.push_back(TensorDigest(gradient));
+    }
+    application.output = application.output.detach();
+    return application;
+  }
+
+  static std::vector<at::Tensor> Gradients(const Layer& layer, const at::Tensor& leaf,
+                                           const OperatorContext& context,
+                                           const at::Tensor& output) {
+    torch::autograd::variable_list inputs;
+    if (leaf.requires_grad()) inputs.push_back(leaf);
+    if (layer.trainable) {
+      inputs.insert(inputs.end(), context.parameters.begin(), context.parameters.end());
+    }
+    if (context.tied.defined() && context.tied.requires_grad()) inputs.push_back(context.tied);
+    if (inputs.empty()) return {};
+    return torch::autograd::grad({output}, inputs, {at::ones_like(output)});
+  }
+
+  const Experiment& experiment_;
+  const ApplyOneLayer& apply_;
+  std::set<Key> known_;
+};
+
+}  // namespace
+
+Status CheckOperators(const Experiment& experiment, const ApplyOneLayer& apply) {
+  return OperatorCheck(experiment, apply).Run();
+}
+
+}  // namespace verbatim
