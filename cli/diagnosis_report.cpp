@@ -46,6 +46,7 @@ std::string EngineText(const Diagnosis& here) {
     text += Line("MKL", FactOf(engine, "libtorch.mkl"));
     text += Line("oneDNN", FactOf(engine, "libtorch.onednn"));
     text += Line("devices", fmt::format("{}", fmt::join(engine.devices, ", ")));
+    text += Line("CUDA", engine.cuda);
   } else {
     text += Line("problem", here.engine_problem->message);
   }
@@ -144,9 +145,11 @@ Json EngineJson(const Diagnosis& here) {
   json["program"] = here.engine.empty() ? Json(nullptr) : Json(here.engine.string());
   json["problem"] = here.engine_problem ? Json(here.engine_problem->message) : Json(nullptr);
   json["devices"] = Json::array();
+  json["cuda"] = nullptr;
   json["environment"] = Json::object();
   if (!here.engine_description) return json;
   json["devices"] = here.engine_description->devices;
+  json["cuda"] = here.engine_description->cuda;
   for (const EnvironmentRow& row : here.engine_description->environment) {
     json["environment"][row.key] = row.value;
   }

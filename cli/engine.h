@@ -98,6 +98,7 @@ struct MeasuredSpace {
 struct EngineDescription {
   std::vector<EnvironmentRow> environment;  ///< as a record has it
   std::vector<std::string> devices;         ///< "cpu", "cuda:0 (NVIDIA H200)"
+  std::string cuda;                         ///< whether and how it can use GPUs, or why not
 };
 
 class Engine {

@@ -98,6 +98,7 @@ std::optional<EngineDescription> ParseDescription(const std::string& text) {
     if (!device.is_string()) return std::nullopt;
     description.devices.push_back(device.get<std::string>());
   }
+  if (json.contains("cuda") && json["cuda"].is_string()) description.cuda = json["cuda"];
   return description;
 }
 
@@ -110,6 +111,7 @@ std::string EngineDescriptionJson(const EngineDescription& description) {
     json["environment"][row.key] = row.value;
   }
   json["devices"] = description.devices;
+  json["cuda"] = description.cuda;
   return ToJsonText(json);
 }
 

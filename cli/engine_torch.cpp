@@ -125,7 +125,8 @@ Result<EngineDescription> TorchEngine::Describe(const std::string& device,
   try {
     ConfigureDeterminism();
     ASSIGN_OR_RETURN(const auto devices, ParseDevices(device));
-    return EngineDescription{DescribeEnvironment(devices.front(), threads_per_stage), ListDevices()};
+    return EngineDescription{DescribeEnvironment(devices.front(), threads_per_stage), ListDevices(),
+                             DescribeCuda()};
   } catch (const std::exception& error) {
     return Failed(fmt::format("{} cannot be described: {}", device, ExceptionText(error)));
   }

@@ -76,7 +76,7 @@ class FakeEngine : public Engine {
   }
   Result<EngineDescription> Describe(const std::string&, std::int64_t threads_per_stage) override {
     described_threads = threads_per_stage;
-    return EngineDescription{computed.environment, devices};
+    return EngineDescription{computed.environment, devices, "1 device"};
   }
 
   Result<Explanation> Explain(const ExplainSide& left, const ExplainSide& right,

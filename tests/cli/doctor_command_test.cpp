@@ -50,6 +50,7 @@ TEST_F(DoctorCommand, DescribesTheMachineAndTheEngine) {
   EXPECT_THAT(result.out, HasSubstr(DescribeProcessor().model));
   EXPECT_THAT(result.out, HasSubstr("LibTorch         9.9, kernels for unknown"));
   EXPECT_THAT(result.out, HasSubstr("devices          cpu, cuda:0 (Some GPU)"));
+  EXPECT_THAT(result.out, HasSubstr("CUDA             1 device"));
   EXPECT_THAT(result.out, HasSubstr("native           can be computed here"));
   EXPECT_THAT(result.out, Not(HasSubstr("re-executed")));
 }
@@ -135,13 +136,15 @@ TEST_F(DoctorCommand, AsksAnEngineUnderTheProfilesVariables) {
 }
 
 TEST_F(DoctorCommand, ReadsBackWhatAnEngineWrites) {
-  const EngineDescription description = {{{"a", "x \"y\""}, {"b", ""}}, {"cpu", "cuda:0 (GPU)"}};
+  const EngineDescription description = {
+      {{"a", "x \"y\""}, {"b", ""}}, {"cpu", "cuda:0 (GPU)"}, "1 device"};
   const std::string script =
       WriteScript("cat '" + WriteFile("answer", EngineDescriptionJson(description)) + "'\n");
   const auto answer = AskEngine(script, Numerics::kNative, "cpu", 1);
   ASSERT_TRUE(answer.has_value()) << answer.error().message;
   EXPECT_EQ(answer->environment, description.environment);
   EXPECT_EQ(answer->devices, description.devices);
+  EXPECT_EQ(answer->cuda, "1 device");
 }
 
 TEST_F(DoctorCommand, SaysWhyAnEngineDidNotAnswer) {
