@@ -55,7 +55,7 @@ std::int64_t BytesOf(const Experiment& experiment) {
 }
 
 Experiment Prepare(const Spec& spec, const Workload& workload) {
-  return OrDie(PrepareExperiment(spec, fs::absolute(workload.spec).parent_path(), {}, at::kCPU));
+  return OrDie(PrepareExperiment(spec, fs::absolute(workload.spec).parent_path(), {}, {at::kCPU}));
 }
 
 /// The spec with as many copies of its candidates as it takes.
