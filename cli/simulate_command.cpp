@@ -3,6 +3,7 @@
 #include <charconv>
 #include <memory>
 
+#include "cli/byte_count.h"
 #include "cli/commands.h"
 #include "cli/data_option.h"
 #include "cli/layout_options.h"
@@ -10,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/simulation_study.h"
 #include "cli/simulation_views.h"
+#include "schedule/layer_cache.h"
 #include "schedule/policy.h"
 #include "supernet/spec_limits.h"
 
@@ -24,6 +26,7 @@ constexpr const char* kFooter =
     "  verbatim simulate digits.json --stages 8\n"
     "  verbatim simulate digits.json --sweep stages=2,4,8 --sweep policy=causal,gpipe,pipedream\n"
     "  verbatim simulate digits.json --costs costs.json --bandwidth 25 --latency 10\n"
+    "  verbatim simulate digits.json --device-memory 1MiB --host-bandwidth 12\n"
     "  verbatim simulate digits.json --stages 4 --trace digits.trace.json\n"
     "  verbatim simulate digits.json --stages 4 --sweep 'recompute=none;1-6,7-12;all'\n"
     "  verbatim simulate digits.json --sweep microbatches=1,2,4,8 --format html -o digits.html";
@@ -37,6 +40,7 @@ struct SimulateOptions {
 };
 
 constexpr double kMostNumber = 1e15;
+constexpr std::int64_t kMostLookAhead = 2048;
 
 CLI::Validator Number(double least, const char* what) {
   const auto problem = [least, what](const std::string& text) {
@@ -166,6 +170,37 @@ void AddCostOptions(CLI::App& command, SimulationRequest& request) {
       ->check(Number(0, "number of microseconds"));
 }
 
+void AddMemoryOptions(CLI::App& command, SimulationRequest& request) {
+  command
+      .add_option("--device-memory", request.setting.device_memory,
+                  "What each stage may hold of layers; without it, all that it needs. Example: "
+                  "--device-memory 64MiB")
+      ->type_name("BYTES")
+      ->transform(ByteCount(1));
+  command
+      .add_option("--cache", request.setting.cache,
+                  "With --device-memory: lookahead loads ahead of need and gives up what is needed "
+                  "last; on-demand loads once needed; lru does, and gives up what was used least "
+                  "recently. Example: --cache lru")
+      ->type_name("CACHE")
+      ->check(CLI::IsMember(CachePolicyNames()))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--host-bandwidth", request.host_bandwidth,
+          "With --device-memory: between host memory and a stage, each way, in 10^9 bytes a "
+          "second; without it, copies take no time. Example: --host-bandwidth 12")
+      ->type_name("GB/S")
+      ->check(Number(1e-9, "number of 10^9 bytes a second"));
+  command
+      .add_option("--look-ahead", request.look_ahead,
+                  "With --device-memory: subnets that the cache knows beyond those under way. "
+                  "Example: --look-ahead 128")
+      ->type_name("N")
+      ->check(WholeNumber(0, kMostLookAhead))
+      ->capture_default_str();
+}
+
 void AddStudyOptions(CLI::App& command, SimulateOptions& options) {
   SimulationRequest& request = options.request;
   command
@@ -175,8 +210,9 @@ void AddStudyOptions(CLI::App& command, SimulateOptions& options) {
       ->check(WholeNumber(1, kMaxSubnets));
   command
       .add_option("--sweep", request.sweeps,
-                  "One run for each value of stages, microbatches, in_flight, policy, partition or "
-                  "recompute (of the last two separated by ;); given twice, for each pair. "
+                  "One run for each value of stages, microbatches, in_flight, policy, cache, "
+                  "device_memory, partition or recompute (of the last two separated by ;); given "
+                  "twice, for each pair. "
                   "Example: --sweep stages=4,8,16")
       ->type_name("KEY=VALUES")
       ->allow_extra_args(false);
@@ -223,6 +259,7 @@ void AddSimulateCommand(CLI::App& app, Invocation& invocation) {
       ->type_name("SPEC");
   AddSettingOptions(*command, options->request.setting);
   AddCostOptions(*command, options->request);
+  AddMemoryOptions(*command, options->request);
   AddStudyOptions(*command, *options);
   AddDataOption(*command, options->request.data);
   AddOutputOptions(*command, *options);

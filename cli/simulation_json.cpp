@@ -19,6 +19,28 @@ Json StageJson(const StageUse& stage, const SimulationReport& report) {
   return json;
 }
 
+Json DeviceMemoryJson(const SimulationRun& run) {
+  if (!run.report.device_memory) return nullptr;
+  const DeviceMemoryUse& use = *run.report.device_memory;
+  Json json;
+  json["bytes"] = run.setting.device_memory;
+  json["cache"] = run.setting.cache;
+  json["hit_rate"] = use.cache.HitRate();
+  json["hits"] = use.cache.hits;
+  json["misses"] = use.cache.misses;
+  json["loads"] = use.cache.loads;
+  json["loaded_bytes"] = use.cache.bytes_loaded;
+  json["written_bytes"] = use.cache.bytes_written;
+  json["stall"] = use.MeanStall();
+  json["stall_for_room"] = use.MeanStallForRoom();
+  json["by_stage"] = Json::array();
+  for (std::size_t i = 0; i < use.stall.size(); ++i) {
+    json["by_stage"].push_back(
+        {{"stall", use.stall[i]}, {"stall_for_room", use.stall_for_room[i]}});
+  }
+  return json;
+}
+
 Json RunJson(const SimulationRun& run) {
   const SimulationReport& report = run.report;
   Json json;
@@ -41,6 +63,9 @@ Json RunJson(const SimulationRun& run) {
   json["moved_bytes"]["activations"] = report.moved.activations;
   json["moved_bytes"]["gradients"] = report.moved.gradients;
   json["moved_bytes"]["versions"] = report.moved.versions;
+  json["device_memory_least"] = report.device_memory_least;
+  json["part_bytes"] = report.part_bytes;
+  json["device_memory"] = DeviceMemoryJson(run);
   json["by_stage"] = Json::array();
   for (const StageUse& stage : report.stages) {
     json["by_stage"].push_back(StageJson(stage, report));

@@ -134,6 +134,27 @@ std::string RunsTable(const SimulationStudy& study) {
   return TableHtml("Runs", heads, rows);
 }
 
+std::string DeviceMemoryHtml(const SimulationStudy& study) {
+  std::string rows;
+  for (const SimulationRun& run : study.runs) {
+    if (!run.report.device_memory) continue;
+    const SimulationReport& report = run.report;
+    const DeviceMemoryUse& use = *report.device_memory;
+    rows += RowHtml({EscapeXml(run.setting.policy), FormatCount(run.setting.stages),
+                     BytesText(run.setting.device_memory), EscapeXml(run.setting.cache),
+                     TimeText(study, report.makespan), PercentText(use.cache.HitRate()),
+                     PercentText(report.ShareOf(use.MeanStall())),
+                     PercentText(report.ShareOf(use.MeanStallForRoom())),
+                     BytesText(use.cache.bytes_loaded), BytesText(use.cache.bytes_written)});
+  }
+  if (rows.empty()) return "";
+  return SectionHtml("memory", "Device memory",
+                     TableHtml("Layers on stages that hold a part of them",
+                               {"policy", "stages", "device memory", "cache", "time", "hits",
+                                "stalled", "of that for room", "loaded", "written back"},
+                               rows));
+}
+
 std::string StagesTable(const SimulationStudy& study, const SimulationReport& report) {
   std::string rows;
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
@@ -217,21 +238,23 @@ std::string StudyHtml(const SimulationStudy& study) {
   std::string contents;
   if (!study.swept.empty()) contents += "<li><a href=\"#sweep\">Sweep</a></li>";
   contents += "<li><a href=\"#runs\">Runs</a></li>";
+  const std::string memory = DeviceMemoryHtml(study);
+  if (!memory.empty()) contents += "<li><a href=\"#memory\">Device memory</a></li>";
   const std::string timelines = TimelinesHtml(study);
   if (!timelines.empty()) contents += "<li><a href=\"#timeline\">Stages</a></li>";
-  return FillTemplate(
-      ReportTemplate(),
-      {{"title", EscapeXml(fmt::format("{}: simulation", study.spec))},
-       {"style", std::string(ReportStyle())},
-       {"subject", EscapeXml(study.spec)},
-       {"name", EscapeXml(study.name)},
-       {"contents", contents},
-       {"verdict", HeadlineHtml(study)},
-       {"body", SweepHtml(study) + SectionHtml("runs", "Runs", RunsTable(study)) + timelines},
-       {"version", EscapeXml(ToolVersion())},
-       {"data", ScriptText(ChartsJson(study))},
-       {"d3", std::string(D3Script())},
-       {"script", std::string(ReportScript())}});
+  return FillTemplate(ReportTemplate(),
+                      {{"title", EscapeXml(fmt::format("{}: simulation", study.spec))},
+                       {"style", std::string(ReportStyle())},
+                       {"subject", EscapeXml(study.spec)},
+                       {"name", EscapeXml(study.name)},
+                       {"contents", contents},
+                       {"verdict", HeadlineHtml(study)},
+                       {"body", SweepHtml(study) + SectionHtml("runs", "Runs", RunsTable(study)) +
+                                    memory + timelines},
+                       {"version", EscapeXml(ToolVersion())},
+                       {"data", ScriptText(ChartsJson(study))},
+                       {"d3", std::string(D3Script())},
+                       {"script", std::string(ReportScript())}});
 }
 
 }  // namespace verbatim

@@ -9,9 +9,11 @@
 #include "schedule/partition.h"
 #include "schedule/policy.h"
 #include "schedule/recompute.h"
+#include "schedule/simulate/device_cache.h"
 #include "schedule/simulate/simulator.h"
 #include "supernet/spec_names.h"
 #include "supernet/stream.h"
+#include "verify/text.h"
 
 namespace verbatim {
 namespace {
@@ -40,8 +42,21 @@ Result<double> SecondsPerUnit(CostSource source, const std::optional<double>& un
   return source == CostSource::kEqual ? 1e-3 : 1e-12;
 }
 
+std::optional<DeviceMemoryOptions> DeviceMemoryOf(const SimulationRequest& request,
+                                                  const SimulationSetting& setting,
+                                                  double seconds_per_unit) {
+  if (setting.device_memory == 0) return std::nullopt;
+  DeviceMemoryOptions options{.budget_bytes = setting.device_memory,
+                              .policy = *ParseCachePolicy(setting.cache),
+                              .window = request.look_ahead};
+  if (request.host_bandwidth > 0) {
+    options.time_per_byte = 1 / (request.host_bandwidth * 1e9) / seconds_per_unit;
+  }
+  return options;
+}
+
 SimulationOptions OptionsOf(const SimulationRequest& request, const Spec& spec,
-                            std::int64_t in_flight, double seconds_per_unit) {
+                            const SimulationSetting& setting, double seconds_per_unit) {
   const TrainingSpec& training = spec.training;
   const auto rows = [&](std::int64_t m) {
     return static_cast<double>(MicrobatchRows(training.batch, training.microbatches, m).size());
@@ -50,11 +65,12 @@ SimulationOptions OptionsOf(const SimulationRequest& request, const Spec& spec,
   options.subnets = training.subnets;
   options.microbatches = static_cast<std::int32_t>(training.microbatches);
   options.last_microbatch = rows(training.microbatches - 1) / rows(0);
-  options.in_flight_max = in_flight;
+  options.in_flight_max = setting.in_flight;
   options.latency = request.latency * 1e-6 / seconds_per_unit;
   if (request.bandwidth > 0) {
     options.time_per_byte = 1 / (request.bandwidth * 1e9) / seconds_per_unit;
   }
+  options.device_memory = DeviceMemoryOf(request, setting, seconds_per_unit);
   options.timeline_begin = request.timeline_begin;
   options.timeline_end = request.timeline_end;
   return options;
@@ -73,6 +89,43 @@ bool IsCausal(std::string_view policy) {
     if (kind.name == policy) return kind.is_causal;
   }
   return false;
+}
+
+Status CheckDeviceMemory(const SimulationSetting& setting, const SearchSpace& space,
+                         const CostTable& costs, const Partition& partition, const Sampler& sampler,
+                         std::int64_t subnets) {
+  if (!IsCausal(setting.policy)) {
+    return UsageError(
+        fmt::format("--device-memory: policy {} ignores causality, and layers are loaded in its "
+                    "order",
+                    setting.policy),
+        "use --policy causal, sequential, gpipe or 1f1b");
+  }
+  LeastDeviceMemory least(space, LayerBytesOf(costs), partition.stages());
+  for (std::int64_t seq = 0; seq < subnets; ++seq) {
+    const Choices choices = sampler.Draw(seq);
+    least.Add(choices, partition.Ranges(choices));
+  }
+  if (setting.device_memory >= least.bytes()) return {};
+  return UsageError(
+      fmt::format("--device-memory {}: too little for these subnets on {}", setting.device_memory,
+                  FormatCount(setting.stages, "stage", "stages")),
+      fmt::format("use at least {}, or more stages", least.bytes()));
+}
+
+/// Options that only a device memory gives a meaning.
+Status CheckCacheOptions(const SimulationRequest& request,
+                         const std::vector<SimulationSetting>& settings) {
+  const SimulationSetting standard;
+  bool is_bounded = false;
+  bool has_cache = request.host_bandwidth > 0;
+  for (const SimulationSetting& setting : settings) {
+    is_bounded = is_bounded || setting.device_memory > 0;
+    has_cache = has_cache || setting.cache != standard.cache;
+  }
+  if (is_bounded || !has_cache) return {};
+  return UsageError("--cache and --host-bandwidth are of stages that cannot hold all layers",
+                    "say what they can hold: --device-memory 64MiB");
 }
 
 /// One setting: its run, and what it says of the study.
@@ -97,8 +150,12 @@ Result<SimulationRun> RunSetting(const SimulationRequest& request, const Subject
   ASSIGN_OR_RETURN(
       const auto partition,
       MakePartition(setting.partition, space, recompute.Costs(costs, space), setting.stages));
-  SimulationOptions options = OptionsOf(request, spec, setting.in_flight, study.seconds_per_unit);
+  SimulationOptions options = OptionsOf(request, spec, setting, study.seconds_per_unit);
   options.recompute = recompute;
+  if (options.device_memory) {
+    RETURN_IF_ERROR(
+        CheckDeviceMemory(setting, space, costs, *partition, *sampler, options.subnets));
+  }
   SimulationRun run{setting, IsCausal(setting.policy), {}};
   run.setting.microbatches = spec.training.microbatches;
   run.report = Simulate(space, costs, *partition, *policy, *sampler, options, finished);
@@ -120,6 +177,7 @@ std::filesystem::path CostFileOf(const SimulationRequest& request) {
 Result<SimulationStudy> Study(const SimulationRequest& request,
                               const std::function<void(std::int64_t, std::int64_t)>& progress) {
   ASSIGN_OR_RETURN(const auto settings, ExpandSweep(request.setting, request.sweeps));
+  RETURN_IF_ERROR(CheckCacheOptions(request, settings));
   Subject subject{.spec = {}, .folder = request.spec.parent_path(), .shape = {}};
   ASSIGN_OR_RETURN(subject.spec, ReadSpec(request.spec));
   if (request.subnets) subject.spec.training.subnets = *request.subnets;

@@ -23,9 +23,12 @@ struct SimulationSetting {
   std::int64_t in_flight = 30;
   std::string partition = "balanced";
   std::string recompute = "none";
+  std::int64_t device_memory = 0;  ///< bytes for layers on each stage; 0: room for all
+  std::string cache = "lookahead";
 };
 
-/// "stages", "microbatches", "in_flight", "policy", "partition", "recompute".
+/// "stages", "microbatches", "in_flight", "policy", "partition", "recompute", "device_memory",
+/// "cache".
 std::vector<std::string_view> SweepKeys();
 /// The value of one of those keys, as it is typed.
 std::string ValueOf(const SimulationSetting& setting, std::string_view key);
@@ -44,6 +47,8 @@ struct SimulationRequest {
   std::optional<std::int64_t> subnets;  ///< instead of the spec's
   double bandwidth = 0.0;               ///< 10^9 bytes a second; 0: transfers take no time
   double latency = 0.0;                 ///< microseconds
+  double host_bandwidth = 0.0;          ///< 10^9 bytes a second; 0: copying a layer takes no time
+  std::int64_t look_ahead = 64;         ///< subnets that a cache knows beyond those admitted
   std::optional<double> unit_time;      ///< microseconds that a unit of the costs takes
   std::int64_t timeline_begin = 0;      ///< subnets whose tasks are kept
   std::int64_t timeline_end = 12;

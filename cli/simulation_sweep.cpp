@@ -4,7 +4,9 @@
 #include <charconv>
 #include <set>
 
+#include "cli/byte_count.h"
 #include "cli/simulation_study.h"
+#include "schedule/layer_cache.h"
 #include "schedule/policy.h"
 #include "supernet/nearest_name.h"
 #include "supernet/spec_limits.h"
@@ -53,15 +55,25 @@ Status SetNumber(const Sweep& sweep, const std::string& value, std::int64_t most
       fmt::format("--sweep {}: \"{}\" is no whole number from 1 to {}", sweep.key, value, most));
 }
 
+Status SetBytes(const Sweep& sweep, std::string value, std::int64_t* target) {
+  const std::string problem = ByteCount(1)(value);
+  if (!problem.empty()) return UsageError(fmt::format("--sweep {}: {}", sweep.key, problem));
+  *target = std::stoll(value);
+  return {};
+}
+
 Status SetValue(const Sweep& sweep, const std::string& value, SimulationSetting& setting) {
   if (sweep.key == "stages") return SetNumber(sweep, value, kMaxLayers, &setting.stages);
   if (sweep.key == "microbatches") {
     return SetNumber(sweep, value, kMaxMicrobatches, &setting.microbatches);
   }
   if (sweep.key == "in_flight") return SetNumber(sweep, value, kMaxSubnets, &setting.in_flight);
+  if (sweep.key == "device_memory") return SetBytes(sweep, value, &setting.device_memory);
   if (sweep.key == "policy") RETURN_IF_ERROR(MakePolicy(value));
+  if (sweep.key == "cache") RETURN_IF_ERROR(ParseCachePolicy(value));
   (sweep.key == "policy"      ? setting.policy
    : sweep.key == "recompute" ? setting.recompute
+   : sweep.key == "cache"     ? setting.cache
                               : setting.partition) = value;
   return {};
 }
@@ -69,7 +81,8 @@ Status SetValue(const Sweep& sweep, const std::string& value, SimulationSetting&
 }  // namespace
 
 std::vector<std::string_view> SweepKeys() {
-  return {"stages", "microbatches", "in_flight", "policy", "partition", "recompute"};
+  return {"stages",    "microbatches", "in_flight",     "policy",
+          "partition", "recompute",    "device_memory", "cache"};
 }
 
 std::string ValueOf(const SimulationSetting& setting, std::string_view key) {
@@ -77,6 +90,8 @@ std::string ValueOf(const SimulationSetting& setting, std::string_view key) {
   if (key == "microbatches") return std::to_string(setting.microbatches);
   if (key == "in_flight") return std::to_string(setting.in_flight);
   if (key == "recompute") return setting.recompute;
+  if (key == "device_memory") return std::to_string(setting.device_memory);
+  if (key == "cache") return setting.cache;
   return key == "policy" ? setting.policy : setting.partition;
 }
 

@@ -62,6 +62,24 @@ std::int64_t WeightPeak(const SimulationReport& report) {
   return peak;
 }
 
+/// Of the runs whose stages hold a part of the layers.
+std::string DeviceMemoryTable(const SimulationStudy& study) {
+  std::vector<Row> rows{{"policy", "stages", "device memory", "cache", "time", "hits", "stalled",
+                         "for room", "loaded", "written back"}};
+  for (const SimulationRun& run : study.runs) {
+    const SimulationReport& report = run.report;
+    if (!report.device_memory) continue;
+    const DeviceMemoryUse& use = *report.device_memory;
+    rows.push_back({run.setting.policy, FormatCount(run.setting.stages),
+                    BytesText(run.setting.device_memory), run.setting.cache,
+                    TimeText(study, report.makespan), PercentText(use.cache.HitRate()),
+                    PercentText(report.ShareOf(use.MeanStall())),
+                    PercentText(report.ShareOf(use.MeanStallForRoom())),
+                    BytesText(use.cache.bytes_loaded), BytesText(use.cache.bytes_written)});
+  }
+  return rows.size() == 1 ? "" : "\n" + Table(rows);
+}
+
 std::string RunsTable(const SimulationStudy& study) {
   std::vector<Row> rows{{"policy", "stages", "partition", "micro-batches", "in flight", "time",
                          "speed-up", "at most", "idle", "activations", "weights", "violations"}};
@@ -109,6 +127,9 @@ std::string OneRunText(const SimulationStudy& study) {
   if (study.recomputes()) text += RecomputeText(study, report);
   text +=
       fmt::format("critical path of the causal graph: {}\n", TimeText(study, report.critical_path));
+  text += fmt::format("layers of a subnet on a stage: {} on average; --device-memory at least {}\n",
+                      BytesText(std::llround(report.part_bytes)),
+                      BytesText(report.device_memory_least));
   return text;
 }
 
@@ -154,6 +175,7 @@ std::string StudyText(const SimulationStudy& study) {
                                  FormatCount(study.layers, "layer", "layers"), study.sampler,
                                  FormatCount(study.subnets, "subnet", "subnets"), CostsText(study),
                                  RunsTable(study));
+  text += DeviceMemoryTable(study);
   if (study.runs.size() == 1) text += OneRunText(study);
   return text;
 }

@@ -209,7 +209,7 @@ void Simulator::Foresee() {
 void Simulator::Admit() {
   Foresee();
   const std::int64_t seq = admitted_++;
-  Choices choices = std::move(foreseen_.front());
+  const Choices choices = std::move(foreseen_.front());
   foreseen_.pop_front();
   Flight& flight = flights_.Add();
   flight.layers.clear();
@@ -222,9 +222,9 @@ void Simulator::Admit() {
   flight.copied.assign(flight.layers.size(), false);
   bound_.Add(seq, flight.layers, flight.predecessors);
   deliveries_.clear();
-  least_.Add(choices, partition_.Ranges(choices));
-  scheduler_.Admit(seq, std::move(choices), deliveries_);
+  scheduler_.Admit(seq, choices, deliveries_);
   const StageRanges& ranges = scheduler_.RangesOf(seq);
+  least_.Add(choices, ranges);
   flight.loads.clear();
   for (int stage = 0; stage < ranges.stages(); ++stage) {
     flight.loads.push_back(meter_.Measure(flight.layers, ranges.Begin(stage), ranges.End(stage)));

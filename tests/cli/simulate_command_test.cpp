@@ -191,6 +191,50 @@ TEST_F(SimulateCommand, RefusesTheCostsOfAnotherSpace) {
   EXPECT_THAT(result.err, HasSubstr("costs.json: holds 0 layers, but \"s\" has 34"));
 }
 
+TEST_F(SimulateCommand, BoundsDeviceMemory) {
+  const json unbounded = RunJson({"--stages", "2"})["runs"][0];
+  EXPECT_EQ(unbounded["device_memory"], nullptr);
+  const auto least = unbounded["device_memory_least"].get<std::int64_t>();
+  EXPECT_GT(least, unbounded["part_bytes"].get<double>());
+  const std::string bytes = std::to_string(2 * least);
+  const json study = RunJson({"--stages", "2", "--device-memory", bytes, "--host-bandwidth", "0.1",
+                              "--sweep", "cache=lookahead,on-demand,lru"});
+  ASSERT_EQ(study["runs"].size(), 3U);
+  for (const json& run : study["runs"]) {
+    const json& memory = run["device_memory"];
+    EXPECT_EQ(memory["bytes"], 2 * least);
+    EXPECT_GT(memory["loads"], 0);
+    EXPECT_GT(memory["loaded_bytes"], 0);
+    EXPECT_GT(memory["written_bytes"], 0);
+    EXPECT_EQ(memory["by_stage"].size(), 2U);
+    EXPECT_GE(memory["stall"], memory["stall_for_room"]);
+    EXPECT_GE(run["makespan"], unbounded["makespan"]);
+    EXPECT_EQ(run["violations"], 0);
+    for (const json& stage : run["by_stage"]) EXPECT_LE(stage["weight_bytes"], 2 * least);
+  }
+  const json& ahead = study["runs"][0]["device_memory"];
+  const json& lru = study["runs"][2]["device_memory"];
+  EXPECT_EQ(lru["cache"], "lru");
+  EXPECT_GT(ahead["hit_rate"], lru["hit_rate"]);
+}
+
+TEST_F(SimulateCommand, SaysTheLeastDeviceMemory) {
+  const json unbounded = RunJson({"--stages", "2"})["runs"][0];
+  const std::string least = unbounded["device_memory_least"].dump();
+  const CommandResult refused =
+      Run({"simulate", spec_, "--stages", "2", "--device-memory", "1KiB"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--device-memory 1024: too little"));
+  EXPECT_THAT(refused.err, HasSubstr("use at least " + least));
+  const CommandResult works = Run({"simulate", spec_, "--stages", "2", "--device-memory", least});
+  EXPECT_EQ(works.exit_code, 0) << works.err;
+  EXPECT_THAT(works.out, HasSubstr("written back"));
+  const CommandResult page = Run({"simulate", spec_, "--sweep", "device_memory=64MiB,1GiB",
+                                  "--cache", "lru", "--format", "html"});
+  EXPECT_EQ(page.exit_code, 0) << page.err;
+  EXPECT_THAT(page.out, HasSubstr("<a href=\"#memory\">Device memory</a>"));
+}
+
 TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
   struct Case {
     std::vector<std::string> arguments;
@@ -218,6 +262,12 @@ TEST_F(SimulateCommand, RefusesWhatMakesNoSense) {
       {{"--bandwidth", "0"}, 2, "'0' is no number of 10^9 bytes a second from 1e-09 to 1e+15"},
       {{"--microbatches", "11"}, 2, "--microbatches 11: of a batch of 10 rows"},
       {{"--sweep", "microbatches=2,9"}, 2, "--microbatches 9: of a batch of 10 rows"},
+      {{"--device-memory", "64MB"}, 2, "'64MB' is no number of bytes"},
+      {{"--device-memory", "1GiB", "--policy", "pipedream"}, 2, "pipedream ignores causality"},
+      {{"--device-memory", "1GiB", "--cache", "fifo"}, 2, "--cache"},
+      {{"--sweep", "cache=lru,fifo"}, 2, "--cache fifo: no such policy"},
+      {{"--sweep", "device_memory=x"}, 2, "'x' is no number of bytes"},
+      {{"--cache", "lru"}, 2, "--cache and --host-bandwidth are of stages"},
       {{"--costs", "none.json"}, 3, "none.json: the cost file cannot be read"},
   };
   for (const Case& c : cases) {
@@ -257,6 +307,7 @@ TEST_F(SimulateCommand, HelpHasAnExampleForEveryOption) {
   for (const char* option :
        {"--stages 8", "--policy 1f1b", "--partition 6,6,5", "--recompute 1-12,13-24", "--in-flight 8", "--microbatches 8",
         "--costs costs.json", "--unit-time 2e-7", "--bandwidth 25", "--latency 10", "--subnets 600",
+        "--device-memory 64MiB", "--cache lru", "--host-bandwidth 12", "--look-ahead 128",
         "--sweep", "--timeline 100-139", "--format html", "-o simulation.html", "--quiet"}) {
     EXPECT_THAT(result.out, HasSubstr(option));
   }
