@@ -37,6 +37,8 @@ class Inbound {
   /// Lets ranks in and notices connections that closed; returns the ranks whose messages came over
   /// one of these, and are all received when Next has none left. Does not wait.
   std::vector<int> Watch();
+  /// Whether Watch would return any, though no socket is readable: Next has noticed them.
+  bool has_closed() const { return !closed_.empty(); }
   /// The next message, if there is one: does not wait.
   std::optional<Received> Next();
 

@@ -256,6 +256,7 @@ void ZeroMqNetwork::Turn() {
 
 /// Until something has to be done, at the latest.
 milliseconds ZeroMqNetwork::Wait() const {
+  if (inbound_->has_closed()) return milliseconds(0);
   const auto now = Clock::now();
   auto until = std::min(next_alive_, now + Tick());
   if (!is_joined_) until = std::min(until, join_until_);
