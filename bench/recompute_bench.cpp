@@ -51,7 +51,7 @@ Experiment Prepare(const Workload& workload) {
   Spec spec = OrDie(ReadSpec(workload.spec));
   spec.training.subnets = workload.subnets;
   return OrDie(PrepareExperiment(spec, std::filesystem::absolute(workload.spec).parent_path(),
-                                 workload.data, at::kCPU));
+                                 workload.data, {at::kCPU}));
 }
 
 struct Measured {
