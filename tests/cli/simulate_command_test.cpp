@@ -98,15 +98,15 @@ TEST_F(SimulateCommand, OptionsChangeWhatTheySay) {
 }
 
 TEST_F(SimulateCommand, SaysWhatRecomputeSavesAndCosts) {
-  const json study = RunJson({"--costs", "equal", "--stages", "2", "--sweep",
-                              "recompute=none;1-4,5-8;all"});
+  const json study =
+      RunJson({"--costs", "equal", "--stages", "2", "--sweep", "recompute=none;1-4,5-8;all"});
   ASSERT_EQ(study["runs"].size(), 3U);
   const json& plain = study["runs"][0];
   EXPECT_EQ(plain["recompute"], "none");
   EXPECT_EQ(plain["recomputed_work"], 0.0);
   EXPECT_EQ(study["runs"][1]["recompute"], "1-4,5-8");
   for (const json& run : {study["runs"][1], study["runs"][2]}) {
-    EXPECT_EQ(run["work"], plain["work"]);
+    EXPECT_NEAR(run["work"].get<double>(), plain["work"].get<double>(), 1e-3);  // in ticks
     EXPECT_NEAR(run["recomputed_work"].get<double>(), 40 * 8 * 1.0, 1e-3);
     EXPECT_LT(run["speedup"], plain["speedup"]);
     EXPECT_EQ(run["violations"], 0);
@@ -120,8 +120,7 @@ TEST_F(SimulateCommand, SaysWhatRecomputeSavesAndCosts) {
   EXPECT_THAT(one.out, HasSubstr("  recompute  micro-batches"));
   EXPECT_THAT(one.out, HasSubstr("\ncomputed again: 320 ms, 33.3 % of the work; activations of a "
                                  "stage at most "));
-  const CommandResult page =
-      Run({"simulate", spec_, "--recompute", "1-4,5-8", "--format", "html"});
+  const CommandResult page = Run({"simulate", spec_, "--recompute", "1-4,5-8", "--format", "html"});
   EXPECT_THAT(page.out, HasSubstr("1-4,5-8"));
   EXPECT_THAT(Run({"simulate", spec_}).out, Not(HasSubstr("recompute")));
 }
@@ -305,10 +304,11 @@ TEST_F(SimulateCommand, HelpHasAnExampleForEveryOption) {
   const CommandResult result = Run({"simulate", "--help"});
   EXPECT_EQ(result.exit_code, 0);
   for (const char* option :
-       {"--stages 8", "--policy 1f1b", "--partition 6,6,5", "--recompute 1-12,13-24", "--in-flight 8", "--microbatches 8",
-        "--costs costs.json", "--unit-time 2e-7", "--bandwidth 25", "--latency 10", "--subnets 600",
-        "--device-memory 64MiB", "--cache lru", "--host-bandwidth 12", "--look-ahead 128",
-        "--sweep", "--timeline 100-139", "--format html", "-o simulation.html", "--quiet"}) {
+       {"--stages 8",         "--policy 1f1b",       "--partition 6,6,5",  "--recompute 1-12,13-24",
+        "--in-flight 8",      "--microbatches 8",    "--costs costs.json", "--unit-time 2e-7",
+        "--bandwidth 25",     "--latency 10",        "--subnets 600",      "--device-memory 64MiB",
+        "--cache lru",        "--host-bandwidth 12", "--look-ahead 128",   "--sweep",
+        "--timeline 100-139", "--format html",       "-o simulation.html", "--quiet"}) {
     EXPECT_THAT(result.out, HasSubstr(option));
   }
 }
