@@ -20,21 +20,20 @@ class DeviceMemory(EndToEndTest):
 
     def test_equal(self):
         """The least budget, and the word on it: one byte less is refused, with exit code 2."""
-        for layout in LAYOUTS:
+        for number, layout in enumerate(LAYOUTS):
             with self.subTest(layout=layout):
                 least = self.least(*layout)
                 spec = self.write_spec()
-                record = self.folder / "run.db"
+                record = self.folder / f"run{number}.db"
                 self.refuse(["train", spec, "-o", record, "--device-memory", least - 1, *layout], 2,
                             f"--device-memory {least}")
                 self.assertFalse(record.exists())
                 result = self.expect(run("train", spec, "-o", record, "--device-memory", least,
-                                         *layout, "--force"), 0, out="were there when wanted")
+                                         *layout), 0, out="were there when wanted")
                 self.assertIn("MB loaded", result.out)
                 self.assertEqual(content_digest(record), content_digest(recorded().path))
                 self.assertEqual(query(record, "SELECT * FROM evaluations"),
                                  query(recorded().path, "SELECT * FROM evaluations"))
-                record.unlink()
 
     def test_reexecution(self):
         least = self.least()
@@ -48,9 +47,9 @@ class DeviceMemory(EndToEndTest):
 
     def test_fault(self):
         """A fault on purpose is found where it was made."""
-        least = self.least("--stages", "2")
-        faulty = self.train("--stages", "2", "--device-memory", least, "--inject", "lost-update@5")
-        self.verify(faulty, "--reexecute", "all", "--device-memory", least, code=1,
+        faulty = self.train("--stages", "2", "--device-memory", self.least("--stages", "2"),
+                            "--inject", "lost-update@5")
+        self.verify(faulty, "--reexecute", "all", "--device-memory", self.least(), code=1,
                     says="subnet 5")
 
     def test_refusals(self):
@@ -78,14 +77,14 @@ class Interrupted(LongRunTest):
     def test_kill(self):
         """A run that was killed goes on under another budget, or without one."""
         length = 300
-        record, whole = self.folder / "run.db", self.folder / "whole.db"
+        killed = self.folder / "killed"
+        killed.mkdir()
+        record, whole = killed / "run.db", self.folder / "whole.db"
         with self.training(record, *self.BUDGET, "--checkpoint-every", "4",
-                           length=length) as process:
+                           subnets=40, length=length) as process:
             self.end(process, signal.SIGKILL)
         self.train("--subnets", length, record=whole.name)
-        again = self.folder / "again.db"
-        shutil.copyfile(record, again)
-        shutil.copytree(f"{record}.checkpoints", f"{again}.checkpoints")
+        again = shutil.copytree(killed, self.folder / "again") / "run.db"
         for path, options in ((record, ("--stages", "3", "--device-memory", "48KiB")), (again, ())):
             self.expect(run("resume", path, *options), 0, out="went on from the checkpoint")
             self.expect(run("diff", path, whole), 0)
