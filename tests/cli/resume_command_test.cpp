@@ -119,6 +119,22 @@ TEST_F(ResumeCommand, LeavesARunWithAnInjectedFaultAlone) {
   EXPECT_THAT(result.err, HasSubstr("stale-read@12"));
 }
 
+TEST_F(ResumeCommand, GoesOnWithHeadsThatAMachineStoppedIn) {
+  const std::string heads = Path("run.heads");
+  const std::string record = WriteRecord(Stopped(5));
+  ASSERT_EQ(Run({"head", record, "-o", heads}).exit_code, 0);
+  const std::string whole = ReadFile(heads);
+  for (const std::string& left : {std::string(), whole.substr(0, 1), whole.substr(0, 100),
+                                  whole.substr(0, whole.size() - 1), whole + whole.substr(0, 50)}) {
+    WriteFile("run.heads", left);
+    const CommandResult result = Run({"resume", record, "--head-file", heads});
+    EXPECT_EQ(result.exit_code, 0) << left << result.err;
+  }
+  WriteFile("run.heads", "a note of somebody's");
+  EXPECT_EQ(Run({"resume", record, "--head-file", heads}).exit_code, 3);
+  EXPECT_EQ(ReadFile(heads), "a note of somebody's");
+}
+
 TEST_F(ResumeCommand, RefusesHeadsOfAnotherHistory) {
   const std::string heads = Path("run.heads");
   ASSERT_EQ(Run({"head", WriteRecord(MakeSampleRun(), "other.db"), "-o", heads}).exit_code, 0);
