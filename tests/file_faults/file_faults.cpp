@@ -182,12 +182,13 @@ Function* Next(const char* name) {
 template <typename WriteBytes>
 ssize_t Write(int descriptor, std::size_t count, const WriteBytes& write_bytes) {
   const int fate = Decide(Operation::kWrite, PathOf(descriptor));
-  if (fate == kGoOn || count < 2) return write_bytes(count);
   if (fate > 0) {
     errno = fate;
     return -1;
   }
-  const ssize_t written = write_bytes(count / 2);
+  // Of a single byte there is no half: it is written, or not at all.
+  if (fate == kGoOn || (fate == kHalf && count < 2)) return write_bytes(count);
+  const ssize_t written = count < 2 ? 0 : write_bytes(count / 2);
   if (fate == kHalfAndDie) kill(getpid(), SIGKILL);
   return written;
 }
