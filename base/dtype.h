@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace verbatim {
 
@@ -16,25 +18,76 @@ enum class DType : std::uint32_t {
   kInt32 = 6,
   kUInt8 = 7,
   kBool = 8,  ///< one byte, 0 or 1
+  kInt8 = 9,
+  kInt16 = 10,
+  kUInt16 = 11,
+  kUInt32 = 12,
+  kUInt64 = 13,
+  kComplex32 = 14,  ///< real part, imaginary part: two float16
+  kComplex64 = 15,
+  kComplex128 = 16,
+  kFloat8E4M3FN = 17,  ///< names of the 8-bit ones as PyTorch's and ml_dtypes'
+  kFloat8E5M2 = 18,
+  kFloat8E4M3FNUZ = 19,
+  kFloat8E5M2FNUZ = 20,
+  kFloat8E8M0FNU = 21,
 };
+
+struct DTypeFacts {
+  DType dtype;
+  const char* name;
+  std::size_t element_bytes;
+};
+
+/// Every dtype, by value from 1 on; names as PyTorch has them.
+inline constexpr DTypeFacts kDTypes[] = {
+    {DType::kFloat32, "float32", 4},
+    {DType::kFloat64, "float64", 8},
+    {DType::kFloat16, "float16", 2},
+    {DType::kBFloat16, "bfloat16", 2},
+    {DType::kInt64, "int64", 8},
+    {DType::kInt32, "int32", 4},
+    {DType::kUInt8, "uint8", 1},
+    {DType::kBool, "bool", 1},
+    {DType::kInt8, "int8", 1},
+    {DType::kInt16, "int16", 2},
+    {DType::kUInt16, "uint16", 2},
+    {DType::kUInt32, "uint32", 4},
+    {DType::kUInt64, "uint64", 8},
+    {DType::kComplex32, "complex32", 4},
+    {DType::kComplex64, "complex64", 8},
+    {DType::kComplex128, "complex128", 16},
+    {DType::kFloat8E4M3FN, "float8_e4m3fn", 1},
+    {DType::kFloat8E5M2, "float8_e5m2", 1},
+    {DType::kFloat8E4M3FNUZ, "float8_e4m3fnuz", 1},
+    {DType::kFloat8E5M2FNUZ, "float8_e5m2fnuz", 1},
+    {DType::kFloat8E8M0FNU, "float8_e8m0fnu", 1},
+};
+
+/// Null for a value that is no DType.
+constexpr const DTypeFacts* FactsOf(DType dtype) {
+  const auto value = static_cast<std::uint32_t>(dtype);
+  return value >= 1 && value <= sizeof kDTypes / sizeof *kDTypes ? &kDTypes[value - 1] : nullptr;
+}
 
 /// Bytes of one element; 0 for a value that is no DType.
 constexpr std::size_t SizeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kInt64:
-      return 8;
-    case DType::kFloat32:
-    case DType::kInt32:
-      return 4;
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      return 2;
-    case DType::kUInt8:
-    case DType::kBool:
-      return 1;
+  const DTypeFacts* const facts = FactsOf(dtype);
+  return facts == nullptr ? 0 : facts->element_bytes;
+}
+
+/// "float32"; "" for a value that is no DType.
+constexpr const char* DTypeName(DType dtype) {
+  const DTypeFacts* const facts = FactsOf(dtype);
+  return facts == nullptr ? "" : facts->name;
+}
+
+/// Inverse of DTypeName.
+inline std::optional<DType> DTypeFromName(std::string_view name) {
+  for (const DTypeFacts& facts : kDTypes) {
+    if (name == facts.name) return facts.dtype;
   }
-  return 0;
+  return std::nullopt;
 }
 
 /// Computes a tensor's bytes into `byte_size`. False, and nothing written, where `dtype` is

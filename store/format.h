@@ -15,6 +15,8 @@ inline constexpr std::int32_t kOldestReadableSchema = 4;
 /// Layer ids are below this, sequence ids at most that.
 inline constexpr std::int32_t kLayersMax = 1 << 20;
 inline constexpr std::int64_t kSeqMax = (std::int64_t{1} << 43) - 1;
+/// A trainer's own number of a step is at most this, which every JSON reader takes exactly.
+inline constexpr std::int64_t kStepMax = (std::int64_t{1} << 53) - 1;
 
 /// Begins and durations of tasks are no farther from 0 than this, 36 years: sums and differences of
 /// a few stay within 64 bits.

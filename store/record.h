@@ -8,6 +8,7 @@
 
 #include "base/digest.h"
 #include "base/hash256.h"
+#include "store/step_facts.h"
 
 namespace verbatim {
 
@@ -22,13 +23,20 @@ enum class RunStatus {
 /// "running", "complete", "interrupted", "failed".
 const char* ToString(RunStatus status);
 
+/// Who trained. The record's version says it (store/format.h), no column.
+enum class RunKind : std::uint8_t {
+  kSupernet,  ///< this program: a subnet is one of a supernet
+  kSteps,     ///< another trainer: a subnet is one of its steps and uses every layer
+};
+
 /// One per record: what was run, on what layout, and how it ended.
 struct RunInfo {
+  RunKind kind = RunKind::kSupernet;
   std::string tool_version;
-  std::string spec_json;    ///< effective spec (SpecToJson)
+  std::string spec_json;    ///< effective spec (SpecToJson), or StepSpecToJson of a step run
   std::string spec_folder;  ///< absolute; where the spec's relative paths start
   std::string command_line;
-  std::string policy;        ///< "causal", "sequential", "gpipe", "1f1b", "asynchronous"
+  std::string policy;        ///< "causal", "sequential", "gpipe", "1f1b", "asynchronous"; "steps"
   std::string record_level;  ///< "losses", "weights", "full"
   std::string device;        ///< "cpu", "cuda", "cuda:1"
   std::int64_t stages = 1;
@@ -156,6 +164,7 @@ struct SubnetRow {
   std::vector<AccessRow> accesses;     ///< ascending layer (thus position)
   std::vector<ActivationRow> activations;
   std::vector<ActivityRow> activities;
+  std::optional<StepFacts> step;  ///< of a step run: always; else never
 };
 
 struct EvaluationRow {

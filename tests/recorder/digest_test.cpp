@@ -138,7 +138,7 @@ TEST(DigestTensor, NegativeZeroDiffersFromZero) {
 TEST(DigestTensorDeathTest, RefusesWhatIsNoTensor) {
   const Shape negative = {2, -1};
   EXPECT_DEATH(DigestTensor({DType::kFloat32, negative, nullptr}), "out of range");
-  EXPECT_DEATH(DigestTensor({static_cast<DType>(9), {}, nullptr}), "dtype 9");
+  EXPECT_DEATH(DigestTensor({static_cast<DType>(99), {}, nullptr}), "dtype 99");
   const Shape one_chunk = {5};
   EXPECT_DEATH(DigestTensorFromChunks(DType::kUInt8, one_chunk, {}), "asks for 1");
 }

@@ -195,7 +195,7 @@ TEST(Wire, RefusesEveryFieldOutOfRange) {
       {"1 frames for 0 tensors", [](RawHeader& h) { h.tensors = 0; }},
       {"frames for 4294967295 tensors", [](RawHeader& h) { h.tensors = 0xffffffff; }},
       {"impossible shape or type", [](RawHeader& h) { h.dtype = 0; }},
-      {"impossible shape or type", [](RawHeader& h) { h.dtype = 9; }},
+      {"impossible shape or type", [](RawHeader& h) { h.dtype = 99; }},
       {"impossible shape or type", [](RawHeader& h) { h.shape = {-2}; }},
       {"impossible shape or type",
        [](RawHeader& h) {
