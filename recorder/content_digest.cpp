@@ -68,6 +68,7 @@ std::string EncodeSubnetContent(const SubnetRow& subnet) {
     out.U32(static_cast<std::uint32_t>(activation.position));
     AddDigest(out, activation.digest);
   }
+  if (subnet.step) out.I64(subnet.step->step).String(EncodeFacts(*subnet.step));
   return out.bytes();
 }
 

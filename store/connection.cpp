@@ -18,20 +18,19 @@ namespace {
 namespace fs = std::filesystem;
 using DatabasePointer = std::unique_ptr<SQLite::Database>;
 
-Status CheckIsReadable(const fs::path& path) {
+Result<RunKind> CheckIsReadable(const fs::path& path) {
   ASSIGN_OR_RETURN(const SqliteHeader header, ReadSqliteHeader(path));
   if (header.application_id != kApplicationId) {
     return BadInput(fmt::format("{} is an SQLite file, but not a verbatim record", path.string()),
                     "check the path");
   }
-  const bool is_older = header.user_version < kOldestReadableSchema;
-  if (!is_older && header.user_version <= kSchemaVersion) return {};
-  static_assert(kOldestReadableSchema == kSchemaVersion, "say which versions are read");
-  return BadInput(fmt::format("{} has format version {}; this program reads version {}",
-                              path.string(), header.user_version, kSchemaVersion),
-                  is_older ? "read it with the verbatim that wrote it (its table run names the "
-                             "version), or train its spec again"
-                           : "read it with a newer verbatim");
+  if (const auto kind = KindOfSchema(header.user_version)) return *kind;
+  return BadInput(fmt::format("{} has format version {}; this program reads versions {} and {}",
+                              path.string(), header.user_version, kSupernetSchema, kStepsSchema),
+                  header.user_version < kSupernetSchema
+                      ? "read it with the verbatim that wrote it (its table run names the "
+                        "version), or train its spec again"
+                      : "read it with a newer verbatim");
 }
 
 // Percent-encoded, for SQLite's "file:" names.
@@ -80,10 +79,10 @@ bool CannotShare(int code, const fs::path& path) {
   return primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
 }
 
-Status CheckTables(SQLite::Database& database, const fs::path& path) {
+Status CheckTables(SQLite::Database& database, RunKind kind, const fs::path& path) {
   SQLite::Statement count(database,
                           "SELECT count(*) FROM sqlite_master WHERE type = ? AND name = ?");
-  for (const SchemaObject& object : RecordSchema()) {
+  for (const SchemaObject& object : RecordSchema(kind)) {
     if (object.type != "table") continue;
     count.reset();
     count.bind(1, object.type);
@@ -98,19 +97,19 @@ Status CheckTables(SQLite::Database& database, const fs::path& path) {
 
 }  // namespace
 
-Result<DatabasePointer> OpenForReading(const fs::path& path) {
-  RETURN_IF_ERROR(CheckIsReadable(path));
+Result<ReadConnection> OpenForReading(const fs::path& path) {
+  ASSIGN_OR_RETURN(const RunKind kind, CheckIsReadable(path));
   const fs::path absolute = fs::absolute(path);
   DatabasePointer database;
-  return AtSqliteBoundary(path, Doing::kReading, database, [&]() -> Result<DatabasePointer> {
+  return AtSqliteBoundary(path, Doing::kReading, database, [&]() -> Result<ReadConnection> {
     try {
       database = OpenShared(absolute);
     } catch (const SQLite::Exception& exception) {
       if (!CannotShare(exception.getErrorCode(), absolute)) throw;
       database = OpenAlone(absolute);
     }
-    RETURN_IF_ERROR(CheckTables(*database, path));
-    return std::move(database);
+    RETURN_IF_ERROR(CheckTables(*database, kind, path));
+    return ReadConnection{std::move(database), kind};
   });
 }
 

@@ -7,10 +7,9 @@ namespace verbatim {
 
 /// SQLite's application_id: "VBTM".
 inline constexpr std::int32_t kApplicationId = 0x5642544D;
-/// SQLite's user_version: the schema that this program writes.
-inline constexpr std::int32_t kSchemaVersion = 4;
-/// The oldest schema that it reads.
-inline constexpr std::int32_t kOldestReadableSchema = 4;
+/// SQLite's user_version: the schema of a run of this program, and that of a step run.
+inline constexpr std::int32_t kSupernetSchema = 4;
+inline constexpr std::int32_t kStepsSchema = 5;
 
 /// Layer ids are below this, sequence ids at most that.
 inline constexpr std::int32_t kLayersMax = 1 << 20;

@@ -89,7 +89,7 @@ Head HeadOf(const RecordState& state) {
 }
 
 void CreateRecord(SQLite::Database& database, const RecordState& state) {
-  for (const SchemaObject& object : RecordSchema()) database.exec(object.sql);
+  for (const SchemaObject& object : RecordSchema(state.run.kind)) database.exec(object.sql);
   InsertRun(database, state.run);
   InsertEnvironment(database, state.environment);
   InsertLayers(database, state.layers);

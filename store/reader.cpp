@@ -111,16 +111,17 @@ SealRow ReadSeal(RowReader& row) {
 
 class SqliteReader final : public RecordReader {
  public:
-  SqliteReader(fs::path path, DatabasePointer database)
-      : path_(std::move(path)), database_(std::move(database)) {}
+  SqliteReader(fs::path path, ReadConnection connection)
+      : path_(std::move(path)), kind_(connection.kind), database_(std::move(connection.database)) {}
 
+  RunKind Kind() const override { return kind_; }
   Result<RunInfo> Run() const override;
   Result<std::vector<EnvironmentRow>> Environment() const override;
   Result<std::vector<LayerRow>> Layers() const override;
   Result<std::int64_t> SubnetCount() const override { return Count("subnets"); }
   Result<std::int64_t> AccessCount() const override;
   Result<std::unique_ptr<SubnetCursor>> Subnets(const ReadOptions& options) const override {
-    return OpenSubnets(path_, database_, kEverySeq, options);
+    return OpenSubnets(path_, database_, kind_, kEverySeq, options);
   }
   Result<std::optional<SubnetRow>> Subnet(std::int64_t seq,
                                           const ReadOptions& options) const override;
@@ -153,6 +154,7 @@ class SqliteReader final : public RecordReader {
   void AddIntegrityProblems(std::vector<std::string>& problems) const;
 
   fs::path path_;
+  RunKind kind_;
   DatabasePointer database_;
   // Asked again and again; prepared when asked first.
   mutable std::optional<Query> select_node_;
@@ -188,7 +190,10 @@ Result<RunInfo> SqliteReader::Run() const {
               " record_level, device, stages, in_flight, partition, subnets_planned,"
               " dataset_digest, started_utc, ended_utc, status, status_detail FROM run",
               ReadRun));
-  if (rows.size() == 1) return std::move(rows[0]);
+  if (rows.size() == 1) {
+    rows[0].kind = kind_;
+    return std::move(rows[0]);
+  }
   return Damaged(path_, fmt::format("table run has {} rows, not one", rows.size()));
 }
 
@@ -213,7 +218,7 @@ Result<std::vector<EvaluationRow>> SqliteReader::Evaluations() const {
 Result<std::optional<SubnetRow>> SqliteReader::Subnet(std::int64_t seq,
                                                       const ReadOptions& options) const {
   if (seq < 0 || seq > kSeqMax) return std::nullopt;
-  ASSIGN_OR_RETURN(const auto cursor, OpenSubnets(path_, database_, {seq, seq}, options));
+  ASSIGN_OR_RETURN(const auto cursor, OpenSubnets(path_, database_, kind_, {seq, seq}, options));
   ASSIGN_OR_RETURN(const SubnetRow* const found, cursor->Next());
   if (found == nullptr) return std::nullopt;
   std::optional<SubnetRow> subnet(*found);
@@ -363,8 +368,9 @@ Result<Head> SqliteReader::HeadNow() const {
 // ---- What is wrong with it as a file
 
 Result<std::vector<std::string>> SqliteReader::SchemaProblems() const {
-  return AtBoundary(
-      [&]() -> Result<std::vector<std::string>> { return verbatim::SchemaProblems(*database_); });
+  return AtBoundary([&]() -> Result<std::vector<std::string>> {
+    return verbatim::SchemaProblems(*database_, kind_);
+  });
 }
 
 Result<std::vector<std::string>> SqliteReader::IntegrityProblems() const {
@@ -388,6 +394,13 @@ void SqliteReader::AddIntegrityProblems(std::vector<std::string>& problems) cons
     const std::string line = check.getColumn(0).getString();
     if (line != "ok") problems.push_back(line);
   }
+  if (kind_ != RunKind::kSteps) return;
+  SQLite::Statement lost(*database_,
+                         "SELECT seq FROM steps WHERE seq NOT IN (SELECT seq FROM subnets)");
+  while (lost.executeStep()) {
+    problems.push_back(fmt::format("table steps has a row of seq {}, which table subnets has not",
+                                   lost.getColumn(0).getInt64()));
+  }
 }
 
 }  // namespace
@@ -402,8 +415,8 @@ Status RecordReader::ForEachSubnet(const ReadOptions& options,
 }
 
 Result<std::unique_ptr<RecordReader>> RecordReader::Open(const fs::path& path) {
-  ASSIGN_OR_RETURN(DatabasePointer database, OpenForReading(path));
-  return std::make_unique<SqliteReader>(path, std::move(database));
+  ASSIGN_OR_RETURN(ReadConnection connection, OpenForReading(path));
+  return std::make_unique<SqliteReader>(path, std::move(connection));
 }
 
 }  // namespace verbatim

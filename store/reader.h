@@ -48,6 +48,7 @@ class RecordReader {
   static Result<std::unique_ptr<RecordReader>> Open(const std::filesystem::path& path);
   virtual ~RecordReader() = default;
 
+  virtual RunKind Kind() const = 0;
   virtual Result<RunInfo> Run() const = 0;
   /// Ascending by key.
   virtual Result<std::vector<EnvironmentRow>> Environment() const = 0;

@@ -26,6 +26,9 @@ class RowReader {
   RowReader(const Query& query, const char* table, int key_columns)
       : statement_(query.statement()), table_(table), key_columns_(key_columns) {}
 
+  /// The columns from here on are another table's, which a problem names.
+  void GoOnWith(const char* table) { table_ = table; }
+
   std::int64_t Int(std::int64_t min, std::int64_t max) {
     sqlite3_value* const column = Next();
     const std::int64_t value = sqlite3_value_int64(column);

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "store/format.h"
 #include "store/packed_views.h"
 
 namespace verbatim {
@@ -95,6 +96,13 @@ constexpr std::array<const char*, 9> kTableSql = {
 ) STRICT, WITHOUT ROWID)sql",
 };
 
+// Of a step run only.
+constexpr const char* kStepsSql = R"sql(CREATE TABLE steps (
+  seq INTEGER PRIMARY KEY REFERENCES subnets (seq),
+  step INTEGER NOT NULL,
+  facts TEXT NOT NULL
+) STRICT)sql";
+
 // The float32 behind loss_bits, exactly, as a REAL: significand * 2^power, with the power of two
 // split into factors that fit 64-bit integers.
 constexpr const char* kSubnetLossesSql = R"sql(CREATE VIEW subnet_losses AS
@@ -158,9 +166,10 @@ SchemaObject ObjectOf(std::string sql) {
           sql.substr(name, sql.find(' ', name) - name), std::move(sql)};
 }
 
-std::vector<SchemaObject> BuildSchema() {
+std::vector<SchemaObject> BuildSchema(RunKind kind) {
   std::vector<SchemaObject> objects;
   for (const char* sql : kTableSql) objects.push_back(ObjectOf(sql));
+  if (kind == RunKind::kSteps) objects.push_back(ObjectOf(kStepsSql));
   for (std::string& sql : PackedViewsSql()) objects.push_back(ObjectOf(std::move(sql)));
   for (const char* sql : {kSubnetLossesSql, kSubnetSamplesSql, kLineageSql, kTimelineSql}) {
     objects.push_back(ObjectOf(sql));
@@ -170,9 +179,20 @@ std::vector<SchemaObject> BuildSchema() {
 
 }  // namespace
 
-const std::vector<SchemaObject>& RecordSchema() {
-  static const std::vector<SchemaObject> schema = BuildSchema();
-  return schema;
+const std::vector<SchemaObject>& RecordSchema(RunKind kind) {
+  static const std::vector<SchemaObject> supernet = BuildSchema(RunKind::kSupernet);
+  static const std::vector<SchemaObject> steps = BuildSchema(RunKind::kSteps);
+  return kind == RunKind::kSteps ? steps : supernet;
+}
+
+std::int32_t SchemaVersion(RunKind kind) {
+  return kind == RunKind::kSteps ? kStepsSchema : kSupernetSchema;
+}
+
+std::optional<RunKind> KindOfSchema(std::int32_t version) {
+  if (version == kSupernetSchema) return RunKind::kSupernet;
+  if (version == kStepsSchema) return RunKind::kSteps;
+  return std::nullopt;
 }
 
 }  // namespace verbatim

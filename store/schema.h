@@ -1,8 +1,12 @@
-// The SQL of schema version 4 (docs/format.md, "Tables").
+// The SQL of schema versions 4 and 5 (docs/format.md, "Tables").
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "store/record.h"
 
 namespace verbatim {
 
@@ -13,7 +17,12 @@ struct SchemaObject {
   std::string sql;  ///< the statement that creates it, exactly as SQLite keeps it in sqlite_schema
 };
 
-/// In the order in which they are created.
-const std::vector<SchemaObject>& RecordSchema();
+/// Of one kind of run, in the order in which they are created.
+const std::vector<SchemaObject>& RecordSchema(RunKind kind);
+
+/// Its user_version.
+std::int32_t SchemaVersion(RunKind kind);
+/// Inverse of SchemaVersion; nothing where this program does not read such records.
+std::optional<RunKind> KindOfSchema(std::int32_t version);
 
 }  // namespace verbatim

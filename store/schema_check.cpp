@@ -6,12 +6,12 @@
 
 namespace verbatim {
 
-std::vector<std::string> SchemaProblems(SQLite::Database& database) {
+std::vector<std::string> SchemaProblems(SQLite::Database& database, RunKind kind) {
   std::vector<std::string> problems;
   SQLite::Statement select(database,
                            "SELECT sql FROM sqlite_master WHERE type = ? AND name = ? AND"
                            " tbl_name = name");
-  for (const SchemaObject& object : RecordSchema()) {
+  for (const SchemaObject& object : RecordSchema(kind)) {
     select.reset();
     select.bind(1, object.type);
     select.bind(2, object.name);

@@ -27,6 +27,10 @@ using DatabasePointer = std::unique_ptr<SQLite::Database>;
 constexpr const char* kSelectSql =
     "SELECT seq, choices, samples, batch_digest, loss_bits, content_leaf, layout_leaf, accesses,"
     " activations, activity FROM subnets WHERE seq BETWEEN ? AND ? ORDER BY seq";
+constexpr const char* kSelectStepsSql =
+    "SELECT seq, choices, samples, batch_digest, loss_bits, content_leaf, layout_leaf, accesses,"
+    " activations, activity, step, facts FROM subnets LEFT JOIN steps USING (seq)"
+    " WHERE seq BETWEEN ? AND ? ORDER BY seq";
 
 void ReadColumns(RowReader& row, SubnetRow& subnet) {
   subnet.seq = row.Int(0, kSeqMax);
@@ -51,15 +55,23 @@ void ReadPackedColumns(RowReader& row, const ReadOptions& options, SubnetRow& su
   if (activity && options.activities) row.Require(UnpackActivity(*activity, subnet.activities));
 }
 
+void ReadStep(RowReader& row, SubnetRow& subnet) {
+  row.GoOnWith("steps");
+  if (!subnet.step) subnet.step.emplace();
+  subnet.step->step = row.Int(0, kStepMax);
+  row.Require(DecodeFacts(row.Text(), &*subnet.step));
+}
+
 class SqliteSubnetCursor final : public SubnetCursor {
  public:
-  SqliteSubnetCursor(const fs::path& path, const DatabasePointer& database, const SeqBounds& bounds,
-                     const ReadOptions& options)
+  SqliteSubnetCursor(const fs::path& path, const DatabasePointer& database, RunKind kind,
+                     const SeqBounds& bounds, const ReadOptions& options)
       : path_(path),
         database_(database),
+        kind_(kind),
         options_(options),
         snapshot_(*database, "BEGIN"),
-        subnets_(*database, kSelectSql) {
+        subnets_(*database, kind == RunKind::kSteps ? kSelectStepsSql : kSelectSql) {
     subnets_.Bind(1, bounds.first);
     subnets_.Bind(2, bounds.last);
   }
@@ -72,6 +84,7 @@ class SqliteSubnetCursor final : public SubnetCursor {
 
   const fs::path& path_;
   const DatabasePointer& database_;
+  const RunKind kind_;
   const ReadOptions options_;
   // One moment for all that is read while the cursor lives, of a record that grows.
   Transaction snapshot_;
@@ -87,6 +100,7 @@ Result<const SubnetRow*> SqliteSubnetCursor::Advance() {
   RowReader reader(subnets_, "subnets", 1);
   ReadColumns(reader, row_);
   if (!reader.problem()) ReadPackedColumns(reader, options_, row_);
+  if (!reader.problem() && kind_ == RunKind::kSteps) ReadStep(reader, row_);
   if (reader.problem()) return Damaged(path_, *reader.problem());
   return &row_;
 }
@@ -94,12 +108,12 @@ Result<const SubnetRow*> SqliteSubnetCursor::Advance() {
 }  // namespace
 
 Result<std::unique_ptr<SubnetCursor>> OpenSubnets(const fs::path& path,
-                                                  const DatabasePointer& database,
+                                                  const DatabasePointer& database, RunKind kind,
                                                   const SeqBounds& bounds,
                                                   const ReadOptions& options) {
   return AtSqliteBoundary(
       path, Doing::kReading, database, [&]() -> Result<std::unique_ptr<SubnetCursor>> {
-        return std::make_unique<SqliteSubnetCursor>(path, database, bounds, options);
+        return std::make_unique<SqliteSubnetCursor>(path, database, kind, bounds, options);
       });
 }
 

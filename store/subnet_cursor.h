@@ -18,10 +18,10 @@ struct SeqBounds {
 };
 extern const SeqBounds kEverySeq;
 
-/// `path` and `database` outlive the cursor. Errors are RecordReader's.
+/// `path` and `database` outlive the cursor; `kind` is the record's. Errors are RecordReader's.
 Result<std::unique_ptr<SubnetCursor>> OpenSubnets(const std::filesystem::path& path,
                                                   const std::unique_ptr<SQLite::Database>& database,
-                                                  const SeqBounds& bounds,
+                                                  RunKind kind, const SeqBounds& bounds,
                                                   const ReadOptions& options);
 
 /// The error of a row or table that cannot be what a run wrote.

@@ -16,6 +16,7 @@
 #include "store/packed_rows.h"
 #include "store/reader.h"
 #include "store/record_file.h"
+#include "store/schema.h"
 #include "store/seal.h"
 #include "store/sqlite_boundary.h"
 #include "store/values.h"
@@ -35,7 +36,7 @@ Status WriteHead(SQLite::Database& database, const fs::path& path, const RecordS
   const bool is_large = state.run.subnets_planned >= kLargePageSubnets;
   database.exec(fmt::format("PRAGMA page_size = {}", is_large ? kLargePageBytes : kSmallPageBytes));
   database.exec(fmt::format("PRAGMA application_id = {}", kApplicationId));
-  database.exec(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
+  database.exec(fmt::format("PRAGMA user_version = {}", SchemaVersion(state.run.kind)));
   Transaction transaction(database, "BEGIN IMMEDIATE");
   CreateRecord(database, state);
   transaction.Commit();
@@ -89,11 +90,14 @@ DatabasePointer OpenForWriting(const fs::path& path, std::int32_t busy_timeout_m
 
 // The statements that a run uses again and again.
 struct Statements {
-  explicit Statements(SQLite::Database& database)
+  Statements(SQLite::Database& database, RunKind kind)
       : subnet(database, "INSERT INTO subnets VALUES (?,?,?,?,?,?,?,?,?,?)"),
-        node(database, "INSERT INTO tree VALUES (?,?,?)") {}
+        node(database, "INSERT INTO tree VALUES (?,?,?)") {
+    if (kind == RunKind::kSteps) step.emplace(database, "INSERT INTO steps VALUES (?,?,?)");
+  }
 
   SQLite::Statement subnet, node;
+  std::optional<SQLite::Statement> step;
 };
 
 class SqliteWriter final : public RecordWriter {
@@ -103,8 +107,8 @@ class SqliteWriter final : public RecordWriter {
       : path_(std::move(path)),
         lock_(std::move(lock)),
         database_(std::move(database)),
-        statements_(*database_),
         state_(std::move(state)) {
+    statements_.emplace(*database_, state_.run.kind);
     for (const LayerRow& layer : state_.layers) layers_.insert(layer.layer);
   }
 
@@ -137,6 +141,7 @@ class SqliteWriter final : public RecordWriter {
   }
   Status SetSynchronous(const char* mode);
   void InsertSubnet(const SubnetRow& subnet);
+  void InsertStep(std::int64_t seq, const StepFacts& step);
   Status WriteEnd(RunStatus status, const std::string& detail,
                   std::span<const EvaluationRow> evaluations);
   Status LeaveWalMode();
@@ -186,6 +191,8 @@ void SqliteWriter::InsertSubnet(const SubnetRow& subnet) {
     VERBATIM_CHECK(layers_.contains(access.layer),
                    "subnet {} used layer {}, which is not in the record", subnet.seq, access.layer);
   }
+  const bool is_step = state_.run.kind == RunKind::kSteps;
+  VERBATIM_CHECK(subnet.step.has_value() == is_step, "subnet {}", subnet.seq);
   const std::string choices = EncodeChoices(subnet.choices);
   const std::string samples = EncodeSamples(subnet.samples);
   const std::string accesses = PackAccesses(subnet.seq, subnet.accesses);
@@ -203,6 +210,13 @@ void SqliteWriter::InsertSubnet(const SubnetRow& subnet) {
       .Blob(activations)
       .Blob(activity)
       .Run();
+  if (is_step) InsertStep(subnet.seq, *subnet.step);
+}
+
+void SqliteWriter::InsertStep(std::int64_t seq, const StepFacts& step) {
+  VERBATIM_CHECK(0 <= step.step && step.step <= kStepMax, "step {}", step.step);
+  const std::string facts = EncodeFacts(step);
+  InsertRow(*statements_->step).Int(seq).Int(step.step).Text(facts).Run();
 }
 
 Status SqliteWriter::WriteCheckpoint(const CheckpointRow& checkpoint, std::int64_t keep) {
@@ -281,6 +295,10 @@ Status CheckStillAsSeen(const fs::path& path, const RecordReader& reader, std::i
 Result<RecordState> ReadForResumption(const fs::path& path, const ResumptionRow& resumption,
                                       std::optional<std::int64_t> subnets_seen) {
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(path));
+  if (reader->Kind() == RunKind::kSteps) {
+    return UsageError(fmt::format("{} is a step run, which is not gone on with", path.string()),
+                      "let its trainer record to another file");
+  }
   ASSIGN_OR_RETURN(const auto problems, reader->SchemaProblems());
   if (!problems.empty()) {
     return BadInput(fmt::format("{} is damaged: {}", path.string(), problems.front()),

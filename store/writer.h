@@ -24,8 +24,9 @@ class RecordWriter {
   /// record is never replaced), is a directory, or its folder does not exist; kFailed where it
   /// cannot be written, or another process still writes the old record.
   ///
-  /// Of `run`, `status`, `ended_utc` and `status_detail` are not used: the run starts running.
-  /// `busy_timeout_ms`: how long each call waits for another connection's lock before it fails.
+  /// Of `run`, `kind` says which schema the record has; `status`, `ended_utc` and `status_detail`
+  /// are not used: the run starts running. `busy_timeout_ms`: how long each call waits for another
+  /// connection's lock before it fails.
   static Result<std::unique_ptr<RecordWriter>> Create(
       const std::filesystem::path& path, const RunInfo& run,
       std::span<const EnvironmentRow> environment, std::span<const LayerRow> layers, bool overwrite,
@@ -34,7 +35,8 @@ class RecordWriter {
   /// sets to the next one, drops the checkpoints above its cut, which could not be used, and sets
   /// the status to running, in one transaction. Subnets that are
   /// recorded must not be written again. RecordReader's errors, also where tables or views are not
-  /// those of a run; kFailed where another process writes the record, or it cannot be written.
+  /// those of a run; kUsage of a step run, which another program would have to go on with; kFailed
+  /// where another process writes the record, or it cannot be written.
   ///
   /// `subnets_seen`: how many subnets the caller found in the record, whose run was not complete.
   /// Where that is so no longer, another process has written it since: kFailed, and the record
@@ -48,7 +50,8 @@ class RecordWriter {
 
   /// Commits finished subnets, in any order, in one transaction: all of them or, on an error,
   /// none; the nodes of the trees that they complete with them. Leaves are written as they come.
-  /// kFailed where one is recorded already. CHECKs that numbers are in the range of store/format.h,
+  /// kFailed where one is recorded already. CHECKs that rows have a step in a step run and else
+  /// none, numbers are in the range of store/format.h,
   /// rows in a record's order, and accesses name known layers.
   virtual Status WriteSubnets(std::span<const SubnetRow> subnets) = 0;
   /// Commits a checkpoint (in place of one with the same cut) and deletes all but the `keep` >= 1

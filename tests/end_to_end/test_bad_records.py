@@ -43,7 +43,7 @@ class BadRecords(EndToEndTest):
             database = sqlite3.connect(record)
             database.execute(f"PRAGMA user_version = {version}")
             database.close()
-            self.refuse_record(record, f"has format version {version}", "reads version 4", hint)
+            self.refuse_record(record, f"has format version {version}", "reads versions 4 and 5", hint)
 
     def test_truncated(self):
         """At any length: never read as a smaller record."""

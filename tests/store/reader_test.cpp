@@ -88,17 +88,23 @@ TEST_F(ReaderTest, RefusesWhatIsNoRecord) {
 
 TEST_F(ReaderTest, RefusesOtherVersions) {
   WriteSample(path_, {});
-  Tamper(path_, "PRAGMA user_version = 5");
+  Tamper(path_, "PRAGMA user_version = 6");
   const Error newer = OpenError(path_);
   EXPECT_EQ(newer.kind, ErrorKind::kBadInput);
-  EXPECT_THAT(newer.message, HasSubstr("format version 5; this program reads version 4"));
+  EXPECT_THAT(newer.message, HasSubstr("format version 6; this program reads versions 4 and 5"));
   EXPECT_THAT(newer.hint, HasSubstr("newer"));
   Tamper(path_, "PRAGMA user_version = 3");
   const Error older = OpenError(path_);
   EXPECT_EQ(older.kind, ErrorKind::kBadInput);
-  EXPECT_THAT(older.message, HasSubstr("format version 3; this program reads version 4"));
+  EXPECT_THAT(older.message, HasSubstr("format version 3; this program reads versions 4 and 5"));
   EXPECT_THAT(older.hint, HasSubstr("the verbatim that wrote it"));
   EXPECT_THAT(older.hint, HasSubstr("train its spec again"));
+}
+
+TEST_F(ReaderTest, TakesNoRunOfThisProgramForAStepRun) {
+  WriteSample(path_, {});
+  Tamper(path_, "PRAGMA user_version = 5");
+  EXPECT_THAT(OpenError(path_).message, HasSubstr("no table steps"));
 }
 
 TEST_F(ReaderTest, NamesAMissingTable) {

@@ -16,6 +16,10 @@ namespace verbatim {
 /// Trees and seals are those of the rows, whatever these are: as of a record that was written so.
 class MemoryReader : public RecordReader {
  public:
+  RunKind Kind() const override {
+    const auto run = Run();
+    return run ? run->kind : RunKind::kSupernet;
+  }
   Result<std::vector<ResumptionRow>> Resumptions() const override {
     return std::vector<ResumptionRow>{};
   }
