@@ -44,6 +44,8 @@ Status WriterLock::CheckStillAt(const fs::path& path) const {
 }
 
 WriterLock::~WriterLock() {
+  // A child that was forked meanwhile has the descriptor too, and would keep the lock.
+  flock(descriptor_, LOCK_UN);
   close(descriptor_);
 }
 
