@@ -28,6 +28,19 @@ Hash256 DigestOf(const std::vector<SubnetRow>& subnets) {
 }
 
 // Written by hand from docs/format.md.
+TEST(ContentDigestTest, AStepFollowsItsSubnetsBytes) {
+  SubnetRow row = SampleSubnet(1);
+  const std::string subnet = Hex(EncodeSubnetContent(row));
+  row.step.emplace();
+  row.step->step = 300;
+  row.step->outside = {7};
+  EXPECT_EQ(Hex(EncodeSubnetContent(row)), subnet +
+                                               "2c01000000000000"  // step
+                                               "0f000000"          // facts
+                                               "7b226f757473696465223a5b375d7d");
+}
+
+// Written by hand from docs/format.md.
 TEST(ContentDigestTest, SubnetsBytes) {
   EXPECT_EQ(Hex(EncodeSubnetContent(SampleSubnet(1))),
             "0100000000000000"  // seq
