@@ -64,7 +64,7 @@ Result<std::optional<SubnetRow>> ReadSound(const Side& side, std::int64_t seq, C
     AddDamage(check, fmt::format("subnet {}: its row was changed after it was written", seq));
     return std::nullopt;
   }
-  const RowCheck rows(side.run, side.resumptions, side.spec, side.table);
+  const RowCheck rows(side.run, side.resumptions, RulesOf(side.spec), side.table);
   if (const auto problem = rows.Problem(*row)) {
     AddDamage(check, *problem);
     return std::nullopt;

@@ -56,7 +56,7 @@ class PartCheck {
       : reader_(reader),
         head_(head),
         record_(record),
-        rows_(head.run, head.resumptions, head.spec, head.table) {
+        rows_(head.run, head.resumptions, RulesOf(head.spec), head.table) {
     for (const ResumptionRow& row : head.resumptions) {
       executed_once_below_ = std::min(executed_once_below_, row.cut);
     }

@@ -38,10 +38,14 @@ std::vector<std::string> RunProblems(const RunInfo& run) {
   return problems;
 }
 
-RowCheck::RowCheck(const RunInfo& run, std::span<const ResumptionRow> resumptions, const Spec& spec,
-                   const LayerTable& table)
+RowRules RulesOf(const Spec& spec) {
+  return {spec.training.batch, spec.training.microbatches};
+}
+
+RowCheck::RowCheck(const RunInfo& run, std::span<const ResumptionRow> resumptions,
+                   const RowRules& rules, const LayerTable& table)
     : run_(run),
-      spec_(spec),
+      rules_(rules),
       table_(table),
       stages_(run.stages),
       weights_(run.record_level != "losses"),
@@ -51,9 +55,9 @@ RowCheck::RowCheck(const RunInfo& run, std::span<const ResumptionRow> resumption
 
 std::optional<std::string> RowCheck::Problem(const SubnetRow& subnet) const {
   std::optional<std::string> problem = table_.ChoicesProblem(subnet.choices);
-  if (!problem && subnet.samples.size() != static_cast<std::size_t>(spec_.training.batch)) {
+  if (!problem && subnet.samples.size() != static_cast<std::size_t>(rules_.samples)) {
     problem = fmt::format("has {} samples, the spec's batch is {}", subnet.samples.size(),
-                          spec_.training.batch);
+                          rules_.samples);
   }
   if (!problem && subnet.seq >= run_.subnets_planned) {
     problem = fmt::format("lies beyond the {} that were planned", run_.subnets_planned);
@@ -112,7 +116,7 @@ std::optional<std::string> RowCheck::AccessProblem(const AccessRow& access) cons
 
 std::optional<std::string> RowCheck::ActivationProblem(const SubnetRow& subnet) const {
   if (!full_) return std::nullopt;
-  const std::int64_t microbatches = spec_.training.microbatches;
+  const std::int64_t microbatches = rules_.microbatches;
   const std::int64_t positions = table_.positions();
   // They ascend, so as many different ones as there can be are all of them.
   std::int64_t different = 0;

@@ -14,11 +14,18 @@
 
 namespace verbatim {
 
+/// What a spec says of every subnet's row.
+struct RowRules {
+  std::int64_t samples = 0;       ///< in a batch
+  std::int64_t microbatches = 1;  ///< that it is cut into
+};
+RowRules RulesOf(const Spec& spec);
+
 class RowCheck {
  public:
-  /// Keeps references: `run`, `spec` and `table` outlive it. A subnet may have been trained on the
-  /// stages of the run or of any of its resumptions.
-  RowCheck(const RunInfo& run, std::span<const ResumptionRow> resumptions, const Spec& spec,
+  /// Keeps references: `run` and `table` outlive it. A subnet may have been trained on the stages
+  /// of the run or of any of its resumptions.
+  RowCheck(const RunInfo& run, std::span<const ResumptionRow> resumptions, const RowRules& rules,
            const LayerTable& table);
 
   /// What is wrong with the row ("subnet 5 has no access of block3.1, which it chose"); nothing
@@ -34,7 +41,7 @@ class RowCheck {
   std::optional<std::string> ActivationProblem(const SubnetRow& subnet) const;
 
   const RunInfo& run_;
-  const Spec& spec_;
+  RowRules rules_;
   const LayerTable& table_;
   std::int64_t stages_;  ///< most that any part of the run had
   bool weights_;         ///< level `weights` or `full`

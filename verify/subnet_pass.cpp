@@ -1,0 +1,189 @@
+#include "verify/subnet_pass.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "recorder/content_digest.h"
+#include "verify/examine.h"
+#include "verify/text.h"
+
+namespace verbatim {
+namespace {
+
+/// "subnet 5 is missing", "subnets 5 … 9 are missing".
+std::string MissingText(std::int64_t first, std::int64_t last) {
+  return first == last ? fmt::format("subnet {} is missing", first)
+                       : fmt::format("subnets {} … {} are missing", first, last);
+}
+
+}  // namespace
+
+SubnetPass::SubnetPass(Verdict& verdict, const LayerTable& table, RowExpectation rows,
+                       StreamCheck& stream, TreeCheck& trees)
+    : verdict_(verdict),
+      table_(table),
+      rows_(std::move(rows)),
+      stream_(stream),
+      trees_(trees),
+      audit_(table.delays()),
+      subnets_(PassedCheck(kCheckSubnets)) {}
+
+void SubnetPass::Stop(const Error& error) {
+  Damage(next_seq_, error.message);
+  trees_.Stop();
+  if (audit_stop_.empty()) audit_stop_ = "the rows after it cannot be read";
+}
+
+bool SubnetPass::Visit(const SubnetRow& subnet) {
+  ++verdict_.counts.subnets;
+  verdict_.counts.accesses += static_cast<std::int64_t>(subnet.accesses.size());
+  CheckSequence(subnet.seq);
+  trees_.Add(subnet);
+  if (auto problem = RowProblem(subnet)) {
+    Damage(subnet.seq, *std::move(problem));
+    if (audit_stop_.empty())
+      audit_stop_ = fmt::format("the row of subnet {} is damaged", subnet.seq);
+    return false;
+  }
+  if (std::isnan(LossFromBits(subnet.loss_bits))) ++nan_losses_;
+  CompareStream(subnet);
+  if (audit_stop_.empty()) Audit(subnet);
+  return true;
+}
+
+std::optional<std::string> SubnetPass::RowProblem(const SubnetRow& subnet) {
+  // First what contradicts itself, for that says more than a digest.
+  if (auto problem = rows_.problem(subnet)) return problem;
+  if (const Hash256 leaf = ContentLeaf(subnet); leaf != subnet.content_leaf) {
+    return fmt::format("subnet {}: its row was changed after it was written (leaf {}, recorded {})",
+                       subnet.seq, ToShortHex(leaf), ToShortHex(subnet.content_leaf));
+  }
+  if (const Hash256 leaf = LayoutLeaf(subnet); leaf != subnet.layout_leaf) {
+    return fmt::format(
+        "subnet {}: its stages or times were changed after they were written (leaf {}, recorded "
+        "{})",
+        subnet.seq, ToShortHex(leaf), ToShortHex(subnet.layout_leaf));
+  }
+  return std::nullopt;
+}
+
+void SubnetPass::Damage(std::int64_t seq, std::string problem) {
+  AddDamage(subnets_, std::move(problem));
+  if (!verdict_.first_damaged_subnet) verdict_.first_damaged_subnet = seq;
+}
+
+void SubnetPass::CheckSequence(std::int64_t seq) {
+  if (seq != next_seq_) {
+    const std::string missing = seq > next_seq_ ? MissingText(next_seq_, seq - 1)
+                                                : fmt::format("subnet {} is out of order", seq);
+    if (audit_stop_.empty()) audit_stop_ = missing;
+    if (!MayHaveGaps() || seq < next_seq_) Damage(std::min(seq, next_seq_), missing);
+  }
+  next_seq_ = seq + 1;
+}
+
+void SubnetPass::CompareStream(const SubnetRow& subnet) {
+  if (!stream_.obstacle().empty()) return;
+  ++stream_compared_;
+  auto difference = stream_.CompareSubnet(subnet.seq, subnet.choices);
+  if (!difference) return;
+  ++stream_differences_;
+  if (verdict_.first_difference) return;
+  difference->next_command =
+      fmt::format("verbatim show {} --subnet {}", ShellPath(verdict_.record), subnet.seq);
+  verdict_.first_difference = std::move(difference);
+}
+
+void SubnetPass::Audit(const SubnetRow& subnet) {
+  audit_.Visit(subnet);
+  if (!audit_.first() || verdict_.first_difference) return;
+  const CausalViolation& violation = *audit_.first();
+  const bool is_read = violation.kind == CausalViolation::Kind::kRead;
+  Difference difference;
+  difference.kind = DifferenceClass::kSchedule;
+  difference.seq = violation.seq;
+  difference.layer = violation.layer;
+  difference.layer_name = table_.Name(violation.layer);
+  difference.phase = is_read ? Phase::kForward : Phase::kUpdate;
+  difference.what = is_read ? "version read" : "version updated";
+  difference.recorded = FormatVersion(violation.observed);
+  difference.expected = FormatVersion(violation.expected);
+  difference.cause = Describe(violation, difference.layer_name);
+  difference.next_command = fmt::format("verbatim show {} --layer {}", ShellPath(verdict_.record),
+                                        ShellWord(difference.layer_name));
+  verdict_.first_difference = std::move(difference);
+}
+
+void SubnetPass::CheckCount() {
+  const std::int64_t planned = verdict_.run.subnets_planned;
+  if (planned != rows_.planned) {
+    AddDamage(subnets_,
+              fmt::format("{} are said to be planned, the spec has {}",
+                          FormatCount(planned, "subnet", "subnets"), FormatCount(rows_.planned)));
+  }
+  if (verdict_.run.status == RunStatus::kComplete && subnets_.outcome == Outcome::kPassed &&
+      verdict_.counts.subnets < planned) {
+    Damage(next_seq_, fmt::format("the run is said to be complete, but {} of {} subnets are "
+                                  "recorded",
+                                  FormatCount(verdict_.counts.subnets), FormatCount(planned)));
+  }
+}
+
+Check SubnetPass::StreamResult() const {
+  Check check = PassedCheck(kCheckStream);
+  if (!stream_.obstacle().empty()) {
+    check.outcome = Outcome::kNotRun;
+    check.detail = stream_.obstacle();
+  } else if (stream_differences_ > 0) {
+    check.outcome = Outcome::kFailed;
+    check.detail =
+        fmt::format("{} did not choose what {}",
+                    FormatCount(stream_differences_, "subnet", "subnets"), stream_.source());
+  } else {
+    check.detail = fmt::format(
+        "{} chose what {}", FormatCount(stream_compared_, "subnet", "subnets"), stream_.source());
+  }
+  return check;
+}
+
+Check SubnetPass::CausalityResult() const {
+  Check check = PassedCheck(kCheckCausality);
+  if (audit_.violations() > 0) {
+    check.detail =
+        fmt::format("{} in {}", FormatCount(audit_.violations(), "violation", "violations"),
+                    FormatCount(audit_.subnets_affected(), "subnet", "subnets"));
+    AddProblem(check, Describe(*audit_.first(), table_.Name(audit_.first()->layer)));
+    check.problem_count = audit_.violations();
+  } else {
+    check.detail = fmt::format("{} read and updated the version of their causal predecessor",
+                               FormatCount(audit_.accesses(), "access", "accesses"));
+    if (audit_.has_delays()) check.detail += ", as late as the delays say";
+  }
+  if (!audit_stop_.empty()) {
+    if (audit_.subnets() == 0) check.outcome = Outcome::kNotRun;
+    check.detail +=
+        fmt::format("; only the first {} audited: {}",
+                    FormatCount(audit_.subnets(), "subnet was", "subnets were"), audit_stop_);
+  }
+  return check;
+}
+
+std::vector<Check> SubnetPass::Finish() {
+  CheckCount();
+  verdict_.counts.subnets_audited = audit_.subnets();
+  verdict_.counts.accesses_audited = audit_.accesses();
+  verdict_.counts.violations = audit_.violations();
+  verdict_.counts.subnets_with_violations = audit_.subnets_affected();
+  subnets_.detail = fmt::format("{} of {}, {}", FormatCount(verdict_.counts.subnets),
+                                FormatCount(verdict_.run.subnets_planned, "subnet", "subnets"),
+                                FormatCount(verdict_.counts.accesses, "access", "accesses"));
+  if (nan_losses_ > 0) {
+    subnets_.detail += fmt::format("; {} NaN", FormatCount(nan_losses_, "loss is", "losses are"));
+  }
+  return {subnets_, StreamResult(), CausalityResult()};
+}
+
+}  // namespace verbatim
