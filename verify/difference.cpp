@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -18,6 +19,10 @@ const char* ToString(DifferenceClass kind) {
       return "sample order";
     case DifferenceClass::kBatchBytes:
       return "batch bytes";
+    case DifferenceClass::kSettings:
+      return "hyper-parameters";
+    case DifferenceClass::kRandomState:
+      return "random state";
     case DifferenceClass::kInitialWeights:
       return "initial weights";
     case DifferenceClass::kSchedule:
@@ -35,7 +40,8 @@ std::string ShowCommand(const std::string& path, const Difference& difference) {
   if (difference.kind == DifferenceClass::kSchedule) {
     return fmt::format("{} --layer {}", command, ShellWord(difference.layer_name));
   }
-  return difference.seq ? fmt::format("{} --subnet {}", command, *difference.seq) : command;
+  if (!difference.seq) return command;
+  return fmt::format("{} --{} {}", command, WordsOf(difference.run).one, *difference.seq);
 }
 
 bool IsEarlier(const Difference& left, const Difference& right) {

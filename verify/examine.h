@@ -19,6 +19,7 @@ inline constexpr const char* kCheckFile = "file";
 inline constexpr const char* kCheckRun = "run";
 inline constexpr const char* kCheckLayers = "layers";
 inline constexpr const char* kCheckSubnets = "subnets";
+inline constexpr const char* kCheckSteps = "steps";  ///< of a step run, in its place
 inline constexpr const char* kCheckStream = "stream";
 inline constexpr const char* kCheckCausality = "causality";
 inline constexpr const char* kCheckEvaluations = "evaluations";

@@ -74,7 +74,29 @@ Result<LayerTable> LayerTable::Build(std::vector<LayerRow> layers) {
   if (table.candidates(0) != 1 || table.candidates(table.positions() - 1) != 1) {
     return BadInput("the stem or the head has more than one candidate");
   }
+  table.blocks_ = table.positions() - 2;
   return table;
+}
+
+Result<LayerTable> LayerTable::BuildForSteps(std::vector<LayerRow> layers) {
+  LayerTable table;
+  for (const LayerRow& row : layers) {
+    const auto id = static_cast<std::int32_t>(&row - layers.data());
+    if (row.layer != id) return BadInput(fmt::format("layer {} has no row", id));
+    if (row.position != id || row.candidate != 0) {
+      return BadInput(fmt::format("layer {} is said to be candidate {} of position {}", id,
+                                  row.candidate, row.position));
+    }
+    table.first_layer_.push_back(id);
+  }
+  table.first_layer_.push_back(static_cast<int>(layers.size()));
+  table.layers_ = std::move(layers);
+  table.delays_.assign(table.layers_.size(), 0);
+  return table;
+}
+
+Result<LayerTable> LayerTable::BuildFor(RunKind kind, std::vector<LayerRow> layers) {
+  return kind == RunKind::kSteps ? BuildForSteps(std::move(layers)) : Build(std::move(layers));
 }
 
 void LayerTable::ReadDelays(const Spec& spec) {

@@ -21,12 +21,17 @@ class LayerTable {
   /// BadInput where the rows are not the layers of a search space: ids 0 … n-1 position by position
   /// and candidate by candidate, at least a stem and a head, each with one candidate.
   static Result<LayerTable> Build(std::vector<LayerRow> layers);
+  /// Of a step run: each layer is a position of its own, and no block has candidates to choose
+  /// from. BadInput where ids or positions are not 0 … n-1.
+  static Result<LayerTable> BuildForSteps(std::vector<LayerRow> layers);
+  /// The one that fits.
+  static Result<LayerTable> BuildFor(RunKind kind, std::vector<LayerRow> layers);
 
   const std::vector<LayerRow>& layers() const { return layers_; }
   /// `id` must be a layer's.
   const LayerRow& layer(std::int32_t id) const { return layers_[id]; }
   int positions() const { return static_cast<int>(first_layer_.size()) - 1; }
-  int blocks() const { return positions() - 2; }
+  int blocks() const { return blocks_; }
   int candidates(int position) const { return first_layer_[position + 1] - first_layer_[position]; }
   /// Layer id of candidate 0 of `position`.
   std::int32_t FirstLayer(int position) const { return first_layer_[position]; }
@@ -54,6 +59,7 @@ class LayerTable {
 
  private:
   std::vector<LayerRow> layers_;
+  int blocks_ = 0;
   std::vector<int> first_layer_;      ///< by position, and one past the end
   std::vector<std::int64_t> delays_;  ///< by layer
 };

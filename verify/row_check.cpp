@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "verify/run_words.h"
+
 namespace verbatim {
 namespace {
 
@@ -16,6 +18,7 @@ bool IsOneOf(std::string_view value, const std::array<std::string_view, N>& know
 
 constexpr std::array<std::string_view, 5> kPolicies{"causal", "sequential", "gpipe", "1f1b",
                                                     "asynchronous"};
+constexpr std::string_view kStepsPolicy = "steps";
 constexpr std::array<std::string_view, 3> kLevels{"losses", "weights", "full"};
 
 }  // namespace
@@ -25,12 +28,15 @@ std::vector<std::string> RunProblems(const RunInfo& run) {
   const auto require = [&](bool condition, std::string problem) {
     if (!condition) problems.push_back(std::move(problem));
   };
-  require(IsOneOf(run.policy, kPolicies), fmt::format("unknown policy '{}'", run.policy));
+  const bool of_steps = run.kind == RunKind::kSteps;
+  require(of_steps ? run.policy == kStepsPolicy : IsOneOf(run.policy, kPolicies),
+          fmt::format("unknown policy '{}'", run.policy));
   require(IsOneOf(run.record_level, kLevels),
           fmt::format("unknown record level '{}'", run.record_level));
   require(run.stages >= 1, fmt::format("{} stages", run.stages));
   require(run.in_flight >= 1, fmt::format("{} subnets in flight", run.in_flight));
-  require(run.subnets_planned >= 1, fmt::format("{} subnets planned", run.subnets_planned));
+  require(run.subnets_planned >= (of_steps ? 0 : 1),
+          fmt::format("{} {} planned", run.subnets_planned, WordsOf(run.kind).many));
   require(!run.started_utc.empty(), "no start time");
   require(run.ended_utc.empty() == (run.status == RunStatus::kRunning),
           run.ended_utc.empty() ? "the run has ended, but at no time"
