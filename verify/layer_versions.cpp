@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "verify/run_words.h"
+
 namespace verbatim {
 
-LayerVersions::LayerVersions(const LayerTable& table, SideNames names)
-    : table_(table), names_(std::move(names)), layers_(table.layers().size()) {
+LayerVersions::LayerVersions(const LayerTable& table, SideNames names, RunKind kind)
+    : table_(table), names_(std::move(names)), kind_(kind), layers_(table.layers().size()) {
   for (const LayerRow& row : table.layers()) {
     State& layer = layers_[row.layer];
     layer.position = row.position;
@@ -91,9 +93,9 @@ std::string LayerVersions::TaintedCause(const LayerUse& differing) const {
   const AccessRow& access = in_a ? *differing.a : *differing.b;
   const std::int64_t since =
       status(access, in_a ? &VersionPair::seq_a : &VersionPair::seq_b).differs_since;
-  return fmt::format(
-      "it {} {}, which {}", is_read ? "read" : "updated", table_.Name(access.layer),
-      since < 0 ? "has differed from the start" : fmt::format("differs since subnet {}", since));
+  return fmt::format("it {} {}, which {}", is_read ? "read" : "updated", table_.Name(access.layer),
+                     since < 0 ? "has differed from the start"
+                               : fmt::format("differs since {}", NameOfVersion(since)));
 }
 
 void LayerVersions::RefineCause(Difference& difference, const std::vector<LayerUse>& uses) const {
@@ -145,7 +147,7 @@ std::string LayerVersions::UpdateCause(const LayerUse& use) const {
     return fmt::format(
         "in {} the layer is as {} left it, as if the update had been lost",
         lost_in_a ? names_.a : names_.b,
-        predecessor < 0 ? std::string("initialisation") : fmt::format("subnet {}", predecessor));
+        predecessor < 0 ? std::string("initialisation") : NameOfVersion(predecessor));
   }
   const bool has_states = use.a->optimizer_state && use.b->optimizer_state;
   if (has_states && use.a->optimizer_state == use.b->optimizer_state) {
@@ -153,6 +155,55 @@ std::string LayerVersions::UpdateCause(const LayerUse& use) const {
            "not";
   }
   return "";
+}
+
+/// "subnet 7", "step 7".
+std::string LayerVersions::NameOfVersion(std::int64_t seq) const {
+  return fmt::format("{} {}", WordsOf(kind_).one, seq);
+}
+
+void LayerVersions::RefineStepCause(Difference& difference,
+                                    const std::vector<LayerUse>& uses) const {
+  if (difference.kind != DifferenceClass::kComputation || uses.empty()) return;
+  const bool is_update = difference.phase == Phase::kUpdate;
+  const std::string skipped = is_update ? SkippedUpdateCause(uses) : "";
+  const auto differing = std::ranges::count_if(uses, &LayerUse::differs);
+  if (!skipped.empty()) difference.cause = skipped;
+  if (is_update && differing == 1 && uses.size() > 1) {
+    difference.cause += "; no other layer differs after this step";
+  }
+  const std::int64_t before = layers_[uses.front().any().layer].newest.seq_a;
+  if (before >= 0 && difference.seq.value_or(0) > before + 1) {
+    difference.cause += fmt::format(
+        "; it arose between step {} and step {}, of which both have none", before, *difference.seq);
+  }
+}
+
+/// Whether an access left a layer as it found it, as far as both are known.
+bool LayerVersions::IsAsBefore(const AccessRow& access, const Version& before) const {
+  const bool has_state = access.optimizer_state && before.optimizer_state;
+  return access.weights && access.weights == before.weights &&
+         (!has_state || access.optimizer_state == before.optimizer_state);
+}
+
+/// Where the layers that differ are on one side, and not on the other, what the step before left.
+std::string LayerVersions::SkippedUpdateCause(const std::vector<LayerUse>& uses) const {
+  bool skipped_in_a = true;
+  bool skipped_in_b = true;
+  std::int64_t differing = 0;
+  for (const LayerUse& use : uses) {
+    if (!use.differs) continue;
+    ++differing;
+    const State& before = layers_[use.any().layer];
+    skipped_in_a = skipped_in_a && IsAsBefore(*use.a, before.a);
+    skipped_in_b = skipped_in_b && IsAsBefore(*use.b, before.b);
+  }
+  if (differing == 0 || skipped_in_a == skipped_in_b) return "";
+  const std::int64_t left_by = layers_[uses.front().any().layer].newest.seq_a;
+  return fmt::format(
+      "in {} the update was skipped: {} as {} left {}", skipped_in_a ? names_.a : names_.b,
+      differing == 1 ? "the layer is" : fmt::format("the {} layers that differ are", differing),
+      left_by < 0 ? "initialisation" : NameOfVersion(left_by), differing == 1 ? "it" : "them");
 }
 
 }  // namespace verbatim

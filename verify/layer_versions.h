@@ -37,7 +37,7 @@ struct LayerUse {
 class LayerVersions {
  public:
   /// Keeps a reference to `table`. Both sides begin with its initial weights.
-  LayerVersions(const LayerTable& table, SideNames names);
+  LayerVersions(const LayerTable& table, SideNames names, RunKind kind = RunKind::kSupernet);
 
   void SetInitialWeights(std::int32_t layer, const Digest& b);
   std::int32_t position(std::int32_t layer) const { return layers_[layer].position; }
@@ -53,6 +53,8 @@ class LayerVersions {
   std::string TaintedCause(const LayerUse& differing) const;
   /// Says more of an origin's cause where versions or digests tell; before Update.
   void RefineCause(Difference& difference, const std::vector<LayerUse>& uses) const;
+  /// The same of a step, whose layers all had their last access in one step.
+  void RefineStepCause(Difference& difference, const std::vector<LayerUse>& uses) const;
 
  private:
   struct Version {
@@ -80,9 +82,13 @@ class LayerVersions {
   const VersionPair& Find(const AccessRow& access, std::int64_t VersionPair::*side) const;
   std::string VersionCause(std::int64_t seq, const LayerUse& use, bool is_read) const;
   std::string UpdateCause(const LayerUse& use) const;
+  bool IsAsBefore(const AccessRow& access, const Version& before) const;
+  std::string SkippedUpdateCause(const std::vector<LayerUse>& uses) const;
+  std::string NameOfVersion(std::int64_t seq) const;
 
   const LayerTable& table_;
   SideNames names_;
+  RunKind kind_;
   std::vector<State> layers_;
 };
 

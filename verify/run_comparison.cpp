@@ -31,8 +31,12 @@ bool RowsDiffer(const SubnetRow& a, const SubnetRow& b) {
 }  // namespace
 
 RunComparison::RunComparison(const LayerTable& table, std::int64_t subnets_expected,
-                             SideNames names)
-    : table_(table), versions_(table, std::move(names)), counts_(table.layers().size()) {
+                             SideNames names, ComparisonMode mode)
+    : table_(table),
+      names_(std::move(names)),
+      mode_(mode),
+      versions_(table, names_, mode.kind),
+      counts_(table.layers().size()) {
   constexpr std::int64_t kColumns = EqualityMap::kColumnsMax;
   result_.map.positions = table.positions();
   result_.map.subnets_per_column =
@@ -43,6 +47,7 @@ std::optional<Difference> RunComparison::VisitLayers(const std::vector<LayerRow>
   VERBATIM_CHECK(last_seq_ < 0 && b.size() == table_.layers().size());
   for (const LayerRow& row : b) versions_.SetInitialWeights(row.layer, row.initial_digest);
   auto difference = CompareInitialWeights(table_.layers(), b);
+  if (difference) difference->run = mode_.kind;
   if (difference) CountSubnet(last_seq_, {Equality::kOrigin, difference});
   return difference;
 }
@@ -50,11 +55,11 @@ std::optional<Difference> RunComparison::VisitLayers(const std::vector<LayerRow>
 std::optional<Difference> RunComparison::Visit(const SubnetRow& a, const SubnetRow& b) {
   VERBATIM_CHECK(a.seq == b.seq && a.seq > last_seq_, "subnets {} and {} after {}", a.seq, b.seq,
                  last_seq_);
-  last_seq_ = a.seq;
+  before_ = std::exchange(last_seq_, a.seq);
   PairAccesses(a, b);
   const LayerUse* const read = FirstUse(&LayerVersions::ReadDiffers);
   const LayerUse* const base = FirstUse(&LayerVersions::BaseDiffers);
-  const bool rows_differ = RowsDiffer(a, b);
+  const bool rows_differ = is_steps() ? Steps(a, b).RowsDiffer() : RowsDiffer(a, b);
   const bool is_different =
       rows_differ ||
       std::any_of(uses_.begin(), uses_.end(), [](const LayerUse& use) { return use.differs; });
@@ -120,18 +125,28 @@ SubnetRow RunComparison::WithoutTaintedUpdates(SubnetRow a) const {
   return a;
 }
 
+std::optional<Difference> RunComparison::FirstInput(const SubnetRow& a, const SubnetRow& b) const {
+  return is_steps() ? Steps(a, b).FirstInput() : CompareSubnetInputs(table_, a, b);
+}
+
+std::optional<Difference> RunComparison::First(const SubnetRow& a, const SubnetRow& b) const {
+  return is_steps() ? Steps(a, b).First() : CompareSubnetRows(table_, a, b);
+}
+
 RunComparison::Finding RunComparison::Classify(const SubnetRow& a, const SubnetRow& b,
                                                const LayerUse* tainted_by) const {
   Finding finding{Equality::kOrigin, std::nullopt};
-  if (tainted_by != nullptr) finding.difference = CompareSubnetInputs(table_, a, b);
+  if (tainted_by != nullptr) finding.difference = FirstInput(a, b);
   const bool is_tainted = tainted_by != nullptr && !finding.difference;
   if (!finding.difference) {
-    finding.difference = CompareSubnetRows(table_, is_tainted ? a : WithoutTaintedUpdates(a), b);
+    finding.difference = First(is_tainted ? a : WithoutTaintedUpdates(a), b);
   }
   VERBATIM_CHECK(finding.difference.has_value(), "subnet {} differs in nothing", a.seq);
   if (is_tainted) {
     finding.equality = Equality::kTainted;
     finding.difference->cause = versions_.TaintedCause(*tainted_by);
+  } else if (is_steps()) {
+    versions_.RefineStepCause(*finding.difference, uses_);
   } else {
     versions_.RefineCause(*finding.difference, uses_);
   }
@@ -144,11 +159,12 @@ void RunComparison::CountSubnet(std::int64_t seq, const Finding& finding) {
     if (result_.origins.size() < kOriginsKept) result_.origins.push_back(*finding.difference);
     // Where an unversioned layer differs, such as in an activation, no access will show it.
     if (seq >= 0 && finding.difference->layer) {
-      Mark(seq, versions_.position(*finding.difference->layer), Equality::kOrigin);
+      Mark(versions_.position(*finding.difference->layer), Equality::kOrigin);
     }
   } else if (finding.equality == Equality::kTainted) {
     ++result_.tainted_count;
-    const bool extends = !result_.tainted.empty() && result_.tainted.back().last + 1 == seq;
+    const std::int64_t before = is_steps() ? before_ : seq - 1;
+    const bool extends = !result_.tainted.empty() && result_.tainted.back().last == before;
     if (extends) {
       result_.tainted.back().last = seq;
     } else {
@@ -159,7 +175,7 @@ void RunComparison::CountSubnet(std::int64_t seq, const Finding& finding) {
 
 void RunComparison::CountAccess(std::int64_t seq, const LayerUse& use, const Finding& finding) {
   const Equality equality = AccessEquality(use, finding);
-  Mark(seq, use.position, equality);
+  Mark(use.position, equality);
   ++result_.accesses_compared;
   if (equality == Equality::kEqual) return;
   ++result_.accesses_different;
@@ -184,8 +200,10 @@ void RunComparison::CountLayer(std::int64_t seq, const AccessRow* access) {
   if (count.accesses++ == 0) count.first_seq = seq;
 }
 
-void RunComparison::Mark(std::int64_t seq, std::int32_t position, Equality equality) {
+void RunComparison::Mark(std::int32_t position, Equality equality) {
   EqualityMap& map = result_.map;
+  // Numbers of steps may lie far apart: their columns are those of the steps compared.
+  const std::int64_t seq = is_steps() ? result_.subnets_compared - 1 : last_seq_;
   const std::int64_t column = std::min(seq / map.subnets_per_column, EqualityMap::kColumnsMax - 1);
   const auto end = static_cast<std::size_t>((column + 1) * map.positions);
   if (map.cells.size() < end) map.cells.resize(end, Equality::kNotCompared);

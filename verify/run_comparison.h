@@ -24,15 +24,25 @@
 #include "verify/comparison.h"
 #include "verify/layer_table.h"
 #include "verify/layer_versions.h"
+#include "verify/step_difference.h"
 
 namespace verbatim {
+
+/// What is compared, other than subnets of one stream.
+struct ComparisonMode {
+  /// kSteps: rows of a StepProjection. A step reads what the step before left, whose number may be
+  /// lower by more than one.
+  RunKind kind = RunKind::kSupernet;
+  bool replicas = false;  ///< StepComparison's
+};
 
 /// Memory is a few numbers per layer; time O(1) per access. Not thread-safe.
 class RunComparison {
  public:
   /// Keeps a reference: `table`, the layers of both sides, outlives it. `subnets_expected` scales
   /// the map and may be wrong.
-  RunComparison(const LayerTable& table, std::int64_t subnets_expected, SideNames names = {});
+  RunComparison(const LayerTable& table, std::int64_t subnets_expected, SideNames names = {},
+                ComparisonMode mode = {});
 
   /// Layers of side b, equal to the table's but for their initial weights; before the first
   /// subnet. Returns the first layer that differs, which is then the first origin.
@@ -59,6 +69,12 @@ class RunComparison {
     std::optional<Difference> difference;
   };
 
+  bool is_steps() const { return mode_.kind == RunKind::kSteps; }
+  StepComparison Steps(const SubnetRow& a, const SubnetRow& b) const {
+    return {table_, names_, a, b, mode_.replicas};
+  }
+  std::optional<Difference> FirstInput(const SubnetRow& a, const SubnetRow& b) const;
+  std::optional<Difference> First(const SubnetRow& a, const SubnetRow& b) const;
   void PairAccesses(const SubnetRow& a, const SubnetRow& b);
   const LayerUse* FirstUse(bool (LayerVersions::*differs)(const LayerUse&) const) const;
   bool UpdatesAreTainted() const;
@@ -68,13 +84,16 @@ class RunComparison {
   void CountAccess(std::int64_t seq, const LayerUse& use, const Finding& finding);
   Equality AccessEquality(const LayerUse& use, const Finding& finding) const;
   void CountLayer(std::int64_t seq, const AccessRow* access);
-  void Mark(std::int64_t seq, std::int32_t position, Equality equality);
+  void Mark(std::int32_t position, Equality equality);
 
   const LayerTable& table_;
+  SideNames names_;
+  ComparisonMode mode_;
   LayerVersions versions_;
   std::vector<LayerCount> counts_;  ///< by layer
   std::vector<LayerUse> uses_;      ///< of the subnet at hand, by ascending position
   std::int64_t last_seq_ = -1;
+  std::int64_t before_ = -1;  ///< the subnet visited before the one at hand
   Comparison result_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "verify/run_words.h"
@@ -9,7 +11,9 @@
 namespace verbatim {
 
 std::optional<std::string> StepLayersProblem(const std::vector<LayerRow>& layers) {
+  std::set<std::string_view> names;
   for (const LayerRow& row : layers) {
+    if (!names.insert(row.name).second) return fmt::format("two layers are called '{}'", row.name);
     const auto text = ParseStepLayer(row.op);
     if (!text)
       return fmt::format("layer {} ({}) is '{}', which is unknown", row.layer, row.name, row.op);

@@ -1,0 +1,49 @@
+// Rows of two step runs in terms of what both have: common layers, and the step that both recorded
+// before. What only one of them holds is taken out of both, so that it is no difference.
+#pragma once
+
+#include <cstdint>
+
+#include "store/record.h"
+#include "verify/layer_matching.h"
+
+namespace verbatim {
+
+/// Which of what two rows hold is compared.
+struct StepScope {
+  bool losses = true;           ///< both runs recorded them
+  bool optimizer_state = true;  ///< likewise
+  bool gradients = true;        ///< likewise
+  /// The runs are replicas of one model that see other batches: what follows from a batch alone
+  /// (losses, gradients, captured tensors, random state) differs by design.
+  bool replicas = false;
+};
+
+/// A loss that a trainer did not tell.
+inline constexpr std::uint32_t kNoLoss = 0x7fc00000;
+
+class StepProjection {
+ public:
+  /// Keeps a reference.
+  StepProjection(const LayerMatching& matching, const StepScope& scope)
+      : matching_(matching), scope_(scope) {}
+
+  /// Two sound rows of the same step. Their seq becomes its number; versions become `before`, the
+  /// last step that both have, or -1. What a side lacks although it records such things becomes a
+  /// digest of zeros.
+  void Project(const SubnetRow& a, const SubnetRow& b, std::int64_t before);
+  const SubnetRow& a() const { return a_; }
+  const SubnetRow& b() const { return b_; }
+
+ private:
+  void Take(const SubnetRow& row, const std::vector<std::int32_t>& common, std::int64_t before,
+            SubnetRow& into) const;
+  void LeaveOutWhatOneLacks();
+
+  const LayerMatching& matching_;
+  StepScope scope_;
+  SubnetRow a_;
+  SubnetRow b_;
+};
+
+}  // namespace verbatim
