@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "verify/diff.h"
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -21,9 +22,9 @@ std::string FirstProblem(const Verdict& verdict) {
 Check ReferenceCheck(const Verdict& diff, const std::string& reference_path) {
   Check check = PassedCheck(kCheckReference);
   if (diff.comparison) {
-    check.detail = fmt::format("{} of {} equal to {}", FormatCount(diff.comparison->subnets_equal),
-                               FormatCount(diff.comparison->subnets_compared, "subnet", "subnets"),
-                               reference_path);
+    check.detail =
+        fmt::format("{} of {} equal to {}", FormatCount(diff.comparison->subnets_equal),
+                    CountRows(diff.comparison->subnets_compared, diff.run.kind), reference_path);
   }
   if (diff.first_difference) {
     AddProblem(check, fmt::format("{} differs: {}", diff.first_difference->what,
@@ -36,9 +37,10 @@ Check ReferenceCheck(const Verdict& diff, const std::string& reference_path) {
 
 Status CompareAgainst(const RecordReader& reader, const RecordReader& reference,
                       const std::string& reference_path,
-                      const std::function<void(std::int64_t)>& progress, Verdict& verdict) {
-  ASSIGN_OR_RETURN(Verdict diff,
-                   CompareRecords(reader, verdict.record, reference, reference_path, progress));
+                      const std::function<void(std::int64_t)>& progress, Verdict& verdict,
+                      const StepDiffOptions& steps) {
+  ASSIGN_OR_RETURN(Verdict diff, CompareRecords(reader, verdict.record, reference, reference_path,
+                                                progress, steps));
   if (diff.damaged) {
     return BadInput(fmt::format("{} is damaged: {}", reference_path, FirstProblem(diff)),
                     fmt::format("verbatim verify {} tells more.", ShellPath(reference_path)));

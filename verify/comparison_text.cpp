@@ -6,6 +6,7 @@
 #include <array>
 
 #include "verify/report.h"
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -73,18 +74,19 @@ std::array<std::int64_t, 10> PerTenth(const Comparison& comparison) {
   return counts;
 }
 
-std::string TaintedText(const Comparison& comparison) {
+std::string TaintedText(const Comparison& comparison, RunKind kind) {
   std::string text =
-      fmt::format("\n{} of {}: {}\n",
-                  FormatCount(comparison.tainted_count, "tainted subnet", "tainted subnets"),
+      fmt::format("\n{} tainted {} of {}: {}\n", FormatCount(comparison.tainted_count),
+                  comparison.tainted_count == 1 ? WordsOf(kind).one : WordsOf(kind).many,
                   FormatCount(comparison.subnets_compared), RangesText(comparison.tainted));
-  if (comparison.subnets_compared < 20) return text;
+  // Numbers of steps need not begin at 0, nor be consecutive.
+  if (comparison.subnets_compared < 20 || kind == RunKind::kSteps) return text;
   text += "  per tenth of the run";
   for (const std::int64_t count : PerTenth(comparison)) text += " " + FormatCount(count);
   return text + "\n";
 }
 
-std::string LayersText(const Comparison& comparison) {
+std::string LayersText(const Comparison& comparison, RunKind kind) {
   std::string text =
       fmt::format("\n{} of {} differ, in {}\n", FormatCount(comparison.accesses_different),
                   FormatCount(comparison.accesses_compared, "access", "accesses"),
@@ -92,7 +94,7 @@ std::string LayersText(const Comparison& comparison) {
   const std::size_t shown = std::min(kShown, comparison.layers.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const LayerTaint& layer = comparison.layers[i];
-    text += fmt::format("  {:<12} from subnet {}, {}\n", layer.name, layer.first_seq,
+    text += fmt::format("  {:<12} from {} {}, {}\n", layer.name, WordsOf(kind).one, layer.first_seq,
                         FormatCount(layer.accesses, "access", "accesses"));
   }
   const auto more = std::ssize(comparison.layers) - static_cast<std::int64_t>(shown);
@@ -109,11 +111,11 @@ std::string RangesText(const std::vector<SeqRange>& ranges) {
                      ListText(holes));
 }
 
-std::string ComparisonText(const Comparison& comparison) {
+std::string ComparisonText(const Comparison& comparison, RunKind kind) {
   std::string text;
   if (comparison.origin_count > 0) text += OriginsText(comparison);
-  if (comparison.tainted_count > 0) text += TaintedText(comparison);
-  if (comparison.accesses_different > 0) text += LayersText(comparison);
+  if (comparison.tainted_count > 0) text += TaintedText(comparison, kind);
+  if (comparison.accesses_different > 0) text += LayersText(comparison, kind);
   return text;
 }
 

@@ -12,6 +12,6 @@ namespace verbatim {
 std::string RangesText(const std::vector<SeqRange>& ranges);
 
 /// Lines of a text report, each with an end of line; empty where nothing differs.
-std::string ComparisonText(const Comparison& comparison);
+std::string ComparisonText(const Comparison& comparison, RunKind kind = RunKind::kSupernet);
 
 }  // namespace verbatim

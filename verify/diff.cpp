@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "verify/blame.h"
+#include "verify/diff_side.h"
 #include "verify/environment_comparison.h"
 #include "verify/examine.h"
 #include "verify/report.h"
@@ -18,65 +19,6 @@
 
 namespace verbatim {
 namespace {
-
-using FileCheck = RecordExamination::FileCheck;
-
-/// One of the two records, and where it is being read.
-class Side {
- public:
-  Side(const char* check, const RecordReader& reader, std::string path)
-      : check_(check),
-        reader_(reader),
-        path_(std::move(path)),
-        examination_(reader, path_, FileCheck::kLeaveOut) {}
-
-  const char* check() const { return check_; }
-  const RecordReader& reader() const { return reader_; }
-  const std::string& path() const { return path_; }
-  const LayerTable* table() const { return examination_.table(); }
-  const RunInfo& run() const { return verdict().run; }
-  /// Of the examination, so far or at its end.
-  const Verdict& verdict() const { return is_finished_ ? verdict_ : examination_.verdict(); }
-
-  void Open();
-  /// The next subnet, after looking at it; null after the last, or where none can be read.
-  const SubnetRow* Next();
-  void Finish() {
-    verdict_ = examination_.Finish();
-    is_finished_ = true;
-  }
-
- private:
-  const char* check_;
-  const RecordReader& reader_;
-  std::string path_;
-  RecordExamination examination_;
-  std::unique_ptr<SubnetCursor> cursor_;
-  Verdict verdict_;
-  bool is_finished_ = false;
-};
-
-void Side::Open() {
-  if (table() == nullptr) return;
-  auto cursor = reader_.Subnets(examination_.options());
-  if (cursor) {
-    cursor_ = *std::move(cursor);
-  } else {
-    examination_.Stop(cursor.error());
-  }
-}
-
-const SubnetRow* Side::Next() {
-  if (cursor_ == nullptr) return nullptr;
-  const auto row = cursor_->Next();
-  if (row && *row != nullptr) {
-    examination_.Visit(**row);
-    return *row;
-  }
-  if (!row) examination_.Stop(row.error());
-  cursor_.reset();
-  return nullptr;
-}
 
 /// Reads either record once: each row is examined and compared as it comes by. What was compared
 /// of a damaged record is thrown away.
@@ -91,8 +33,6 @@ class RecordDiff {
  private:
   bool CanBeAligned() const;
   void ReadSubnets(const std::function<void(std::int64_t)>& progress);
-  void AddRecords();
-  void AddRecordCheck(const Side& side);
   Status CompareSettings();
   void CompareHeads();
   void AddSubnetsCheck();
@@ -102,8 +42,8 @@ class RecordDiff {
   void Judge(Difference& difference) const;
   std::string NextCommand(const Difference& difference) const;
 
-  Side a_;
-  Side b_;
+  DiffSide a_;
+  DiffSide b_;
   std::optional<RunComparison> comparison_;
   std::optional<Difference> first_in_subnets_;
   Verdict verdict_;
@@ -111,7 +51,7 @@ class RecordDiff {
 
 Result<Verdict> RecordDiff::Run(const std::function<void(std::int64_t)>& progress) {
   ReadSubnets(progress);
-  AddRecords();
+  AddRecords(a_, b_, verdict_);
   if (verdict_.damaged) return std::move(verdict_);
   RETURN_IF_ERROR(CompareSettings());
   CompareHeads();
@@ -149,46 +89,6 @@ void RecordDiff::ReadSubnets(const std::function<void(std::int64_t)>& progress) 
     auto difference = comparison_->Visit(*a, *b);
     if (difference && !first_in_subnets_) first_in_subnets_ = std::move(difference);
   }
-}
-
-void RecordDiff::AddRecords() {
-  a_.Finish();
-  b_.Finish();
-  verdict_.kind = VerdictKind::kDiff;
-  verdict_.record = a_.path();
-  verdict_.reference = b_.path();
-  verdict_.spec_name = a_.verdict().spec_name;
-  verdict_.run = a_.run();
-  verdict_.counts = a_.verdict().counts;
-  for (const Side* side : {&a_, &b_}) {
-    AddRecordCheck(*side);
-    verdict_.damaged |= side->verdict().damaged;
-    if (!verdict_.first_damaged_subnet) {
-      verdict_.first_damaged_subnet = side->verdict().first_damaged_subnet;
-    }
-  }
-}
-
-void RecordDiff::AddRecordCheck(const Side& side) {
-  const Verdict& examined = side.verdict();
-  Check check = PassedCheck(side.check());
-  check.detail = fmt::format("{}: {}, {}", side.path(),
-                             FormatCount(examined.counts.subnets, "subnet", "subnets"),
-                             FormatCount(examined.counts.accesses, "access", "accesses"));
-  const std::string incomplete = IncompleteText(examined.run, examined.counts.subnets);
-  if (!incomplete.empty()) check.detail += "; " + incomplete;
-  // No difference between the two by itself, but the reader should know.
-  if (examined.counts.violations > 0) {
-    check.detail += fmt::format("; {} of causality",
-                                FormatCount(examined.counts.violations, "violation", "violations"));
-  }
-  for (const Check& finding : examined.checks) {
-    if (!finding.damage) continue;
-    for (const std::string& problem : finding.problems) {
-      AddDamage(check, fmt::format("{}: {}", finding.name, problem));
-    }
-  }
-  verdict_.checks.push_back(std::move(check));
 }
 
 Status RecordDiff::CompareSettings() {
@@ -293,7 +193,7 @@ void RecordDiff::Found(Difference difference) {
 void RecordDiff::Judge(Difference& difference) const {
   const RunInfo& run_a = a_.run();
   const RunInfo& run_b = b_.run();
-  for (const Side* side : {&a_, &b_}) {
+  for (const DiffSide* side : {&a_, &b_}) {
     BlameSchedule(side->verdict().first_difference, side->run().in_flight, difference);
   }
   std::vector<SettingDifference> fields;
@@ -319,11 +219,29 @@ std::string RecordDiff::NextCommand(const Difference& difference) const {
   return ShowCommand(violated_in_b_alone ? b_.path() : a_.path(), difference);
 }
 
+Status CheckKinds(const RecordReader& a, const std::string& a_path, const RecordReader& b,
+                  const std::string& b_path, const StepDiffOptions& steps) {
+  const bool is_steps = a.Kind() == RunKind::kSteps;
+  if (a.Kind() != b.Kind()) {
+    return UsageError(fmt::format("{} is a step run, {} a supernet's: nothing of them compares",
+                                  is_steps ? a_path : b_path, is_steps ? b_path : a_path),
+                      "Compare two records of one kind.");
+  }
+  if (is_steps || (steps.renames.empty() && !steps.replicas)) return {};
+  return UsageError("layers can be renamed, and replicas compared, of step runs only",
+                    "Leave out --rename and --replicas.");
+}
+
 }  // namespace
 
 Result<Verdict> CompareRecords(const RecordReader& a, const std::string& a_path,
                                const RecordReader& b, const std::string& b_path,
-                               const std::function<void(std::int64_t)>& progress) {
+                               const std::function<void(std::int64_t)>& progress,
+                               const StepDiffOptions& steps) {
+  RETURN_IF_ERROR(CheckKinds(a, a_path, b, b_path, steps));
+  if (a.Kind() == RunKind::kSteps) {
+    return CompareStepRecords(a, a_path, b, b_path, steps, progress);
+  }
   RecordDiff diff(a, a_path, b, b_path);
   ASSIGN_OR_RETURN(Verdict verdict, diff.Run(progress));
   const bool is_empty = !verdict.damaged && !verdict.first_difference && verdict.comparison &&

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "store/reader.h"
+#include "verify/step_diff.h"
 #include "verify/verdict.h"
 
 namespace verbatim {
@@ -18,6 +19,7 @@ inline constexpr const char* kDiffSpec = "spec";
 inline constexpr const char* kDiffLayers = "layers";
 inline constexpr const char* kDiffData = "data set";
 inline constexpr const char* kDiffSubnets = "subnets";
+inline constexpr const char* kDiffSteps = "steps";  ///< of two step runs, the last one
 inline constexpr const char* kDiffEvaluations = "evaluations";
 
 /// A verdict of kind kDiff: `recorded` values are A's, `expected` and `here` ones B's.
@@ -29,8 +31,12 @@ inline constexpr const char* kDiffEvaluations = "evaluations";
 /// in numbers is of that class. The paths are as typed, for messages. `progress` (may be empty) is
 /// told the number of subnets read of either record. Errors are the
 /// readers'; also BadInput where all else agrees and no subnet could be compared.
+///
+/// Two step runs are compared by CompareStepRecords, with `steps`. kUsage where only one is a step
+/// run, or `steps` asks for something of runs that are none.
 Result<Verdict> CompareRecords(const RecordReader& a, const std::string& a_path,
                                const RecordReader& b, const std::string& b_path,
-                               const std::function<void(std::int64_t)>& progress = {});
+                               const std::function<void(std::int64_t)>& progress = {},
+                               const StepDiffOptions& steps = {});
 
 }  // namespace verbatim

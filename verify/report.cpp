@@ -7,14 +7,24 @@
 
 #include "verify/confidence.h"
 #include "verify/head_check.h"
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
 namespace {
 
-std::string SubnetsAndAccesses(std::int64_t subnets, std::int64_t accesses) {
-  return FormatCount(subnets, "subnet", "subnets") + ", " +
-         FormatCount(accesses, "access", "accesses");
+std::string RowsAndAccesses(const Verdict& verdict, std::int64_t rows, std::int64_t accesses) {
+  return CountRows(rows, verdict.run.kind) + ", " + FormatCount(accesses, "access", "accesses");
+}
+
+bool IsSteps(const Verdict& verdict) {
+  return verdict.run.kind == RunKind::kSteps;
+}
+
+/// "3 tainted subnets".
+std::string TaintedText(const Verdict& verdict, std::int64_t count) {
+  return fmt::format("{} tainted {}", FormatCount(count),
+                     count == 1 ? WordsOf(verdict.run.kind).one : WordsOf(verdict.run.kind).many);
 }
 
 std::string EqualText(const Verdict& verdict) {
@@ -62,7 +72,7 @@ std::string RecordedReferenceText(const Verdict& verdict) {
   return fmt::format(
       "; equal to {}{}", verdict.reference,
       is_part ? fmt::format(" in the {} that both have",
-                            FormatCount(verdict.comparison->subnets_compared, "subnet", "subnets"))
+                            CountRows(verdict.comparison->subnets_compared, verdict.run.kind))
               : "");
 }
 
@@ -80,13 +90,15 @@ std::string DiffSummary(const Verdict& verdict) {
   if (!verdict.comparison) return "the specs lay out other layers, so no subnet was compared";
   const Comparison& comparison = *verdict.comparison;
   const std::string compared =
-      SubnetsAndAccesses(comparison.subnets_compared, comparison.accesses_compared);
-  const std::string_view part = comparison.is_prefix ? " (a common beginning)" : "";
+      RowsAndAccesses(verdict, comparison.subnets_compared, comparison.accesses_compared);
+  const std::string_view part = !comparison.is_prefix ? ""
+                                : IsSteps(verdict)    ? " (those that both have)"
+                                                      : " (a common beginning)";
   if (!verdict.first_difference) return fmt::format("{} compared{}: equal", compared, part);
   return fmt::format("{} compared{}: not equal, {}; {}, {}", compared, part,
                      FirstText(*verdict.first_difference),
                      FormatCount(comparison.origin_count, "origin", "origins"),
-                     FormatCount(comparison.tainted_count, "tainted subnet", "tainted subnets"));
+                     TaintedText(verdict, comparison.tainted_count));
 }
 
 }  // namespace
@@ -103,11 +115,12 @@ const char* VerdictWord(const Verdict& verdict) {
 std::string PlaceText(const Difference& difference) {
   std::string place;
   if (difference.seq) {
-    place = fmt::format("subnet {}", *difference.seq);
+    place = fmt::format("{} {}", WordsOf(difference.run).one, *difference.seq);
   } else if (difference.kind == DifferenceClass::kForged) {
     place = "the record as a whole";
   } else {
-    place = difference.after_last ? "after the last subnet" : "before the first subnet";
+    place = fmt::format("{} {}", difference.after_last ? "after the last" : "before the first",
+                        WordsOf(difference.run).one);
   }
   if (difference.layer) place += fmt::format(", layer {}", difference.layer_name);
   if (difference.phase) place += fmt::format(", {}", ToString(*difference.phase));
@@ -139,8 +152,7 @@ std::string ConfidenceText(const Coverage& coverage) {
 }
 
 std::string IncompleteText(const RunInfo& run, std::int64_t subnets) {
-  const std::string count = fmt::format("{} of {}", FormatCount(subnets),
-                                        FormatCount(run.subnets_planned, "subnet", "subnets"));
+  const std::string count = CountText(run, subnets);
   switch (run.status) {
     case RunStatus::kComplete:
       return "";
@@ -161,19 +173,26 @@ std::string Summary(const Verdict& verdict) {
   const Counts& counts = verdict.counts;
   if (verdict.first_difference && verdict.first_difference->kind == DifferenceClass::kForged) {
     const bool by_heads = HasFailed(verdict, kCheckHeads);
-    return fmt::format("{}: not {} ({})", SubnetsAndAccesses(counts.subnets, counts.accesses),
+    return fmt::format("{}: not {} ({})", RowsAndAccesses(verdict, counts.subnets, counts.accesses),
                        by_heads ? "the record that the heads are of" : "what its ranks kept",
                        ToString(DifferenceClass::kForged));
   }
   if (verdict.first_difference && !verdict.is_reference_difference) {
+    if (IsSteps(verdict)) {
+      return fmt::format("{}: not causal, {}",
+                         RowsAndAccesses(verdict, counts.subnets, counts.accesses),
+                         FirstText(*verdict.first_difference));
+    }
     return fmt::format("{}: not equal to {}, {}",
-                       SubnetsAndAccesses(counts.subnets, counts.accesses),
+                       RowsAndAccesses(verdict, counts.subnets, counts.accesses),
                        ReferenceText(verdict.coverage), FirstText(*verdict.first_difference));
   }
-  return fmt::format(
-      "{}: {}{}", SubnetsAndAccesses(counts.subnets_audited, counts.accesses_audited),
-      verdict.reexecuted ? EqualText(verdict) : "intact and causal (not re-executed)",
-      RecordedReferenceText(verdict));
+  return fmt::format("{}: {}{}",
+                     RowsAndAccesses(verdict, counts.subnets_audited, counts.accesses_audited),
+                     IsSteps(verdict)     ? "intact and causal (of another trainer)"
+                     : verdict.reexecuted ? EqualText(verdict)
+                                          : "intact and causal (not re-executed)",
+                     RecordedReferenceText(verdict));
 }
 
 }  // namespace verbatim

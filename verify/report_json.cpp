@@ -16,8 +16,10 @@ Json OrNull(const std::optional<T>& value) {
 
 Json DifferenceJson(const Difference& difference) {
   Json json;
+  const bool is_step = difference.run == RunKind::kSteps;
   json["class"] = ToString(difference.kind);
-  json["subnet"] = OrNull(difference.seq);
+  json["subnet"] = is_step ? Json(nullptr) : OrNull(difference.seq);
+  if (is_step) json["step"] = OrNull(difference.seq);
   json["layer"] = OrNull(difference.layer);
   json["layer_name"] = difference.layer ? Json(difference.layer_name) : Json(nullptr);
   json["phase"] = difference.phase ? Json(ToString(*difference.phase)) : Json(nullptr);
@@ -89,6 +91,7 @@ Json ExplanationJson(const Verdict& verdict) {
 Json RunJson(const Verdict& verdict) {
   Json json;
   json["name"] = verdict.spec_name;
+  if (verdict.run.kind == RunKind::kSteps) json["kind"] = "steps";
   json["status"] = ToString(verdict.run.status);
   json["status_detail"] = verdict.run.status_detail;
   json["policy"] = verdict.run.policy;

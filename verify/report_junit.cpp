@@ -41,6 +41,7 @@ std::string Properties(const Verdict& verdict, const std::string& tool_version) 
   text += Property("run.device", run.device);
   text += Property("run.record_level", run.record_level);
   text += Property("run.tool_version", run.tool_version);
+  if (run.kind == RunKind::kSteps) text += Property("run.kind", "steps");
   text += Property("counts.subnets_planned", counts.subnets_planned);
   text += Property("counts.subnets", counts.subnets);
   text += Property("counts.accesses", counts.accesses);

@@ -9,6 +9,7 @@
 #include "verify/explanation_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -120,7 +121,8 @@ std::string Checks(const std::vector<Check>& checks) {
                  table);
 }
 
-std::string Spread(const Comparison& comparison) {
+std::string Spread(const Comparison& comparison, RunKind kind) {
+  const RunWords words = WordsOf(kind);
   if (comparison.origin_count == 0) return "";
   constexpr std::size_t kShown = 10;
   std::string text = "| origin | class | what |\n|---|---|---|\n";
@@ -133,11 +135,12 @@ std::string Spread(const Comparison& comparison) {
   const std::int64_t more = comparison.origin_count - static_cast<std::int64_t>(shown);
   if (more > 0) text += fmt::format("\nand {} more\n", FormatCount(more));
   if (comparison.tainted_count > 0) {
-    text += fmt::format("\nTainted subnets: {}\n", RangesText(comparison.tainted));
+    text += fmt::format("\nTainted {}: {}\n", words.many, RangesText(comparison.tainted));
   }
   return Details(
-      fmt::format("{}, {}", FormatCount(comparison.origin_count, "origin", "origins"),
-                  FormatCount(comparison.tainted_count, "tainted subnet", "tainted subnets")),
+      fmt::format("{}, {} tainted {}", FormatCount(comparison.origin_count, "origin", "origins"),
+                  FormatCount(comparison.tainted_count),
+                  comparison.tainted_count == 1 ? words.one : words.many),
       text);
 }
 
@@ -161,7 +164,7 @@ std::string RenderMarkdown(const Verdict& verdict) {
   text += SettingTable("layout", verdict, verdict.layout_differences);
   if (verdict.first_difference) text += FirstDifference(verdict);
   text += ExplanationTable(verdict);
-  if (verdict.comparison) text += Spread(*verdict.comparison);
+  if (verdict.comparison) text += Spread(*verdict.comparison, verdict.run.kind);
   text += Checks(verdict.checks);
   text.pop_back();  // no empty line at the end
   return text;

@@ -104,7 +104,7 @@ std::string RenderText(const Verdict& verdict) {
   text += SettingsText("The layouts differ", verdict, verdict.layout_differences);
   for (const Check& check : verdict.checks) text += CheckText(check);
   if (verdict.first_difference) text += DifferenceText(verdict);
-  if (verdict.comparison) text += ComparisonText(*verdict.comparison);
+  if (verdict.comparison) text += ComparisonText(*verdict.comparison, verdict.run.kind);
   text += ExplanationText(verdict);
   text += "\n";
   const std::string incomplete = IncompleteText(verdict.run, verdict.counts.subnets);

@@ -51,9 +51,6 @@ std::optional<std::string> StepCheck::Problem(const SubnetRow& row) {
   if (!problem && !(row.choices.empty() && row.samples.empty())) {
     problem = "has choices or samples, which no step has";
   }
-  if (!problem && run_.subnets_planned > 0 && row.seq >= run_.subnets_planned) {
-    problem = fmt::format("lies beyond the {} that were planned", run_.subnets_planned);
-  }
   if (!problem) problem = AccessesProblem(row);
   if (!problem) problem = CapturedProblem(row);
   if (problem) problem = fmt::format("{} {}", NameOf(row), *problem);

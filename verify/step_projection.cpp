@@ -51,9 +51,17 @@ void StepProjection::Take(const SubnetRow& row, const std::vector<std::int32_t>&
   std::ranges::sort(into.step->outside);
 }
 
-void StepProjection::Project(const SubnetRow& a, const SubnetRow& b, std::int64_t before) {
+void StepProjection::Project(const SubnetRow& a, const SubnetRow& b, std::int64_t before,
+                             bool whole_model) {
   Take(a, matching_.common_of_a, before, a_);
   Take(b, matching_.common_of_b, before, b_);
+  if (whole_model) {
+    AccessRow access;
+    access.layer = matching_.a.back().layer;
+    access.read_seq = access.base_seq = before;
+    a_.accesses.push_back(access);
+    b_.accesses.push_back(access);
+  }
   VERBATIM_CHECK(a_.seq == b_.seq && a_.accesses.size() == b_.accesses.size(), "steps {} and {}",
                  a_.seq, b_.seq);
   LeaveOutWhatOneLacks();

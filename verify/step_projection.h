@@ -30,8 +30,10 @@ class StepProjection {
 
   /// Two sound rows of the same step. Their seq becomes its number; versions become `before`, the
   /// last step that both have, or -1. What a side lacks although it records such things becomes a
-  /// digest of zeros.
-  void Project(const SubnetRow& a, const SubnetRow& b, std::int64_t before);
+  /// digest of zeros. `whole_model`: the last of the common layers stands for all of the model;
+  /// each step gets an access of it, without digests.
+  void Project(const SubnetRow& a, const SubnetRow& b, std::int64_t before,
+               bool whole_model = false);
   const SubnetRow& a() const { return a_; }
   const SubnetRow& b() const { return b_; }
 
