@@ -1,0 +1,3 @@
+"""Types of the compiled part."""
+
+def version() -> str: ...
