@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    import torch
+import torch
+
+from verbatim import _native, circumstances, environment
+from verbatim.digests import Digester, flatten
+from verbatim.distributed import rank as rank_of_process
+from verbatim.distributed import rank_path
+from verbatim.distributed import world_size as size_of_world
+from verbatim.errors import UsageError
+from verbatim.going_on import Captures, GoingOn, loss_bits
+from verbatim.hooks import Hooks
+from verbatim.layers import ModelLayers, named_models, named_optimizers
+from verbatim.writes import Writes
 
 Scalar = str | int | float | bool
-Models = "torch.nn.Module | Mapping[str, torch.nn.Module]"
-Optimizers = "torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer]"
 
 
 class Recorder:
@@ -91,37 +102,85 @@ class Recorder:
         first_step: int = 0,
         threads: int | None = None,
     ) -> None:
-        raise NotImplementedError
+        self._closed = True  # until all is well
+        self._process = os.getpid()
+        self._every = _at_least(1, "every", every)
+        self._next = _at_least(0, "first_step", first_step)
+        self._stride = 1
+        self._last_step: int | None = None
+        self._recorded = False
+        self._rank = rank_of_process() if rank is None else rank
+        self._world_size = size_of_world() if world_size is None else world_size
+        self._path = str(rank_path(path, self._rank, self._world_size))
+
+        self._models = named_models(model)
+        self._optimizers = named_optimizers(optimizer)
+        self._layers = ModelLayers(self._models, buffers=buffers)
+        self._takes_state = optimizer_state and bool(self._optimizers)
+        self._takes_gradients = gradients
+        self._takes_random_state = random_state
+        self._digester = Digester(threads)
+        activations, tensors = tuple(activations), tuple(tensors)
+        self._captures = Captures(activations + tensors, len(self._layers.all), self._digester)
+        self._weights = self._digest_weights(self._layers.tensors())
+        self._writes = Writes(
+            self._layers, reads, leave_out_buffers=self._world_size > 1, digest=self._digest_weights
+        )
+        self._now = GoingOn()
+        self._hooks = Hooks(self)
+        modules = self._layers.modules_named(activations)
+
+        self._recording = self._open(
+            name, seed, {**self._classes(), **(settings or {})}, steps, overwrite
+        )
+        self._closed = False
+        self._hooks.add_to_models(self._models.values(), modules)
+        self._hooks.add_to_optimizers(self._optimizers)
 
     @property
     def path(self) -> str:
         """Where the record is."""
-        raise NotImplementedError
+        return self._path
 
     @property
     def rank(self) -> int:
         """This process's rank in its run."""
-        raise NotImplementedError
+        return self._rank
 
     @property
     def world_size(self) -> int:
         """Processes of the run."""
-        raise NotImplementedError
+        return self._world_size
 
     @property
     def closed(self) -> bool:
         """Whether the record is closed."""
-        raise NotImplementedError
+        return self._closed
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the latest `step` was recorded."""
+        return self._recorded
+
+    @property
+    def last_step(self) -> int | None:
+        """Number of the latest step, recorded or not; None before the first."""
+        return self._last_step
 
     @property
     def layer_names(self) -> tuple[str, ...]:
         """Names of parameters and buffers, in the record's order."""
-        raise NotImplementedError
+        return tuple(layer.name for layer in self._layers.all)
+
+    @property
+    def layer_ops(self) -> Mapping[str, str]:
+        """What each layer is, by name: "parameter float32[3,2] (Shard(dim=0) of [6,2])"."""
+        return {layer.name: layer.describe() for layer in self._layers.all}
 
     @property
     def last_weights(self) -> Mapping[str, bytes]:
         """Digests of parameters and buffers as recorded last (16 bytes each), by layer name."""
-        raise NotImplementedError
+        return dict(zip(self.layer_names, self._weights, strict=True))
 
     def begin(self) -> None:
         """Notes that a step begins: random state, modes, writes from outside.
@@ -130,21 +189,36 @@ class Recorder:
         the loop uses only parts of the model (`model.encoder(x)`), before the first of them.
         Calling it again within a step does nothing.
         """
-        raise NotImplementedError
+        self._check_usable("begin")
+        if self._now.began:
+            return
+        self._writes.look(thoroughly=self._is_due())
+        self._now.began = True
+        if not self._is_due():
+            return
+        if self._takes_random_state:
+            state = circumstances.random_state()
+            self._now.random_state = self._digester.named([state])[0]
+        self._now.evaluating = circumstances.modules_in_evaluation(self._models)
 
     def add_batch(self, batch: Any) -> None:
         """Digests one part of the step's batch now, where gradients are accumulated over several.
 
-        Takes what `step(batch=…)` takes. The step's batch is then all parts in order.
+        Takes what `step(batch=…)` takes, which adds the last part. A step with several parts has
+        their digests, in order.
         """
-        raise NotImplementedError
+        self._check_usable("add_batch")
+        if self._is_due():
+            self._now.parts.append(self._batch_digest(batch))
 
     def capture(self, name: str, tensor: torch.Tensor) -> None:
         """Digests a tensor now, under one of the names declared as `tensors`, for this step.
 
         The same name may be given several times within a step: its occurrences are counted.
         """
-        raise NotImplementedError
+        self._check_usable("capture")
+        if self._is_due():
+            self._captures.add(name, tensor)
 
     def step(
         self,
@@ -167,7 +241,19 @@ class Recorder:
         Returns whether the step was recorded (see `every`). What is recorded is on the disk within
         a second; an error of the disk is raised by a later call, `close` at the latest.
         """
-        raise NotImplementedError
+        self._check_usable("step")
+        number = self._number(step)
+        is_due = number % self._every == 0
+        if is_due:
+            self._record(number, loss, batch, tensors or {})
+        self._recorded = is_due
+        self._stride = number - self._last_step if self._last_step is not None else 1
+        self._last_step = number
+        self._next = number + self._stride
+        self._now = GoingOn()
+        self._captures.clear()
+        self._writes.settle(self._weights if is_due else None, is_next_due=self._is_due())
+        return is_due
 
     def close(
         self, status: Literal["complete", "interrupted", "failed"] = "complete", detail: str = ""
@@ -176,7 +262,16 @@ class Recorder:
 
         A second call does nothing. Raises the writer's first error.
         """
-        raise NotImplementedError
+        if self._closed:
+            return
+        self._check_usable("close")
+        if status not in ("complete", "interrupted", "failed"):
+            raise UsageError(
+                f'a run does not end as "{status}"', "Close it as complete, interrupted or failed."
+            )
+        self._closed = True
+        self._hooks.remove()
+        self._recording.close(status, detail)
 
     def __enter__(self) -> Recorder:
         return self
@@ -187,4 +282,219 @@ class Recorder:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        raise NotImplementedError
+        if os.getpid() != self._process:
+            return  # a forked child leaves the record to its parent
+        if exception is None:
+            self.close()
+            return
+        text = str(exception)
+        detail = type(exception).__qualname__ + (f": {text}" if text else "")
+        try:
+            self.close("interrupted", detail)
+        except UsageError:
+            raise
+        except Exception as error:  # the loop's exception is the one to be seen
+            exception.__context__ = exception.__context__ or error
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or os.getpid() != self._process:
+            return
+        self._hooks.remove()
+        warnings.warn(
+            f"the recorder of {self._path} was not closed: its run stays running",
+            ResourceWarning,
+            source=self,
+            stacklevel=2,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise UsageError(
+            f"the recorder of {self._path} cannot be copied or sent to another process",
+            "Record in the process that opened the recorder.",
+        )
+
+    def _open(
+        self,
+        name: str,
+        seed: int | None,
+        settings: Mapping[str, Scalar],
+        steps: int | None,
+        overwrite: bool,
+    ) -> _native.Recording:
+        is_full = self._takes_gradients or bool(self._captures.names)
+        level = "full" if is_full else "weights" if self._layers.all else "losses"
+        device = self._device()
+        return _native.open_recording(
+            self._path,
+            name=name,
+            seed=_checked_seed(seed),
+            every=self._every,
+            rank=self._rank,
+            world_size=self._world_size,
+            optimizer_state=self._takes_state,
+            gradients=self._takes_gradients,
+            settings=settings,
+            level=level,
+            folder=os.getcwd(),
+            command_line=shlex.join(sys.orig_argv),
+            device=str(device),
+            steps_planned=0 if steps is None else self._planned(_at_least(1, "steps", steps)),
+            layers=self._layers.rows(self._weights) + self._captures.rows(),
+            environment=environment.describe(device),
+            overwrite=overwrite,
+        )
+
+    def _record(
+        self, number: int, loss: Any, batch: Any, tensors: Mapping[str, torch.Tensor]
+    ) -> None:
+        self._check_began()
+        bits = loss_bits(loss)
+        parts = [*self._now.parts, *([] if batch is None else [self._batch_digest(batch)])]
+        captured = self._captures.with_more(tensors)
+        current = self._layers.tensors()
+        weights = self._digest_weights(current)
+        states = self._digest_states(current)
+        gradients = self._digest_gradients(current)
+        self._recording.record(
+            step=number,
+            loss_bits=bits,
+            batch=_native.named_digest([(str(i), part) for i, part in enumerate(parts)])
+            if len(parts) > 1
+            else (parts[0] if parts else None),
+            parts=parts if len(parts) > 1 else [],
+            random_state=self._now.random_state,
+            settings=self._settings(),
+            outside=self._writes.found(),
+            layers=[
+                (layer.id, weights[layer.id], states.get(layer.id), gradients.get(layer.id))
+                for layer in self._layers.all
+            ],
+            captured=captured,
+        )
+        self._weights = weights
+
+    def _settings(self) -> dict[str, Scalar]:
+        settings = {
+            **circumstances.optimizer_settings(self._optimizers),
+            **self._now.settings,
+        }
+        if self._now.evaluating:
+            settings["eval_modules"] = self._now.evaluating
+        return settings
+
+    def _digest_weights(self, tensors: Iterable[torch.Tensor]) -> list[bytes]:
+        names = (layer.name for layer in self._layers.all)
+        return self._digester.tensors(zip(names, tensors, strict=True))
+
+    def _digest_states(self, tensors: list[torch.Tensor]) -> dict[int, bytes]:
+        if not self._takes_state:
+            return {}
+        states = self._layers.optimizer_states(tensors, self._optimizers)
+        return dict(zip(states, self._digester.named(list(states.values())), strict=True))
+
+    def _digest_gradients(self, tensors: list[torch.Tensor]) -> dict[int, bytes]:
+        """Those noted when the optimizers stepped, and what gradients there are of others."""
+        if not self._takes_gradients:
+            return {}
+        self._note_gradients(tensors)
+        return self._now.gradients
+
+    def _note_gradients(self, tensors: Iterable[torch.Tensor]) -> None:
+        found = {
+            layer.id: (f"the gradient of {layer.name}", tensor.grad)
+            for layer, tensor in zip(self._layers.all, tensors, strict=True)
+            if layer.kind == "parameter"
+            and layer.id not in self._now.gradients
+            and tensor.grad is not None
+        }
+        digests = self._digester.tensors(found.values())
+        self._now.gradients.update(zip(found, digests, strict=True))
+
+    def _batch_digest(self, batch: Any) -> bytes:
+        return self._digester.named([list(flatten(batch, "batch"))])[0]
+
+    # What hooks.py calls.
+
+    def on_forward(self) -> None:
+        if not self._closed and os.getpid() == self._process and torch.is_grad_enabled():
+            self.begin()
+
+    def on_activation(self, name: str, output: Any) -> None:
+        if self._closed or os.getpid() != self._process or not torch.is_grad_enabled():
+            return
+        if self._is_due():
+            self._captures.add(name, output)
+
+    def before_update(self, name: str) -> None:
+        if self._is_due():
+            self._now.settings.update(
+                circumstances.optimizer_settings({name: self._optimizers[name]})
+            )
+
+    def after_update(self) -> None:
+        if self._takes_gradients and self._is_due():
+            self._note_gradients(self._layers.tensors())
+
+    def _is_due(self) -> bool:
+        """Whether the step that goes on will be recorded, as far as its number can be told."""
+        return self._next % self._every == 0
+
+    def _number(self, step: int | None) -> int:
+        if step is None:
+            return self._next if self._last_step is None else self._last_step + 1
+        if isinstance(step, bool) or not hasattr(step, "__index__"):
+            raise UsageError(f"step is {step!r}", "A step's number is an int.")
+        number = int(step)
+        if number < 0 or (self._last_step is not None and number <= self._last_step):
+            after = "" if self._last_step is None else f" after step {self._last_step}"
+            raise UsageError(
+                f"step {number}{after}",
+                "Numbers of steps start at 0 or more and ascend. Of a run that goes on from a "
+                "checkpoint, record to a file of its own, with first_step.",
+            )
+        return number
+
+    def _planned(self, steps: int) -> int:
+        first = -(-self._next // self._every)
+        return max((self._next + steps - 1) // self._every - first + 1, 0)
+
+    def _check_usable(self, call: str) -> None:
+        if os.getpid() != self._process:
+            raise UsageError(
+                f"{call}: this process was forked from the one that records {self._path}",
+                "Record in the process that opened the recorder.",
+            )
+        if self._closed:
+            raise UsageError(
+                f"{call}: the recorder of {self._path} is closed",
+                "Make another Recorder, with another path, to record another run.",
+            )
+
+    def _check_began(self) -> None:
+        wants = self._takes_random_state or self._writes.are_watched
+        if self._models and wants and not self._now.began:
+            raise UsageError(
+                "step: no forward pass of the model was seen since the step before",
+                "Call the model itself, `model(x)`, with gradients enabled; or, where only parts "
+                "of it are called or it was compiled apart, recorder.begin() before the step.",
+            )
+
+    def _classes(self) -> dict[str, Scalar]:
+        return {
+            (f"{name}.optimizer" if name else "optimizer"): type(optimizer).__qualname__
+            for name, optimizer in self._optimizers.items()
+        }
+
+    def _device(self) -> torch.device:
+        tensors = self._layers.tensors()
+        return tensors[0].device if tensors else torch.device("cpu")
+
+
+def _at_least(least: int, name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{name} is {value!r}", f"Give an int, {least} or more.")
+    return value
+
+
+def _checked_seed(seed: int | None) -> int | None:
+    return seed if seed is None else _at_least(0, "seed", seed)
