@@ -1,0 +1,9 @@
+"""Runs every test with one thread per operator: tiny tensors, and machines that are shared."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    torch.set_num_threads(1)
