@@ -10,6 +10,7 @@ Works with the packages `lightning` (2.0 or newer) and `pytorch-lightning`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import verbatim
@@ -42,16 +43,24 @@ class RecorderCallback(Callback):
         path: The record, a new file; "run.rank0.db" for "run.db" where there are several ranks.
         check_replicas: Compares the parameters of all ranks after every so many recorded steps,
             and raises `verbatim.distributed.ReplicasDifferError` where they differ; 0: never.
+        batch: What to digest of a batch, where it is no tensor nor made of tensors:
+            `batch=lambda batch: [batch.x, batch.y]`.
         options: More of `verbatim.Recorder`'s arguments: every, seed (default: what
             `seed_everything` was given), name, settings, …
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, check_replicas: int = 0, **options: Any
+        self,
+        path: str | os.PathLike[str],
+        *,
+        check_replicas: int = 0,
+        batch: Callable[[Any], Any] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
         self._path = path
         self._checks = ReplicaChecks(check_replicas)
+        self._batch = batch
         self._options = options
         self._parts = Parts()
         self._steps_done = 0
@@ -75,7 +84,7 @@ class RecorderCallback(Callback):
         # Lightning may call training_step without the module's own forward.
         assert self.recorder is not None
         self.recorder.begin()
-        self.recorder.add_batch(batch)
+        self.recorder.add_batch(self._batch(batch) if self._batch else batch)
 
     def on_train_batch_end(
         self,
