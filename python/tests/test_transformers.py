@@ -35,10 +35,13 @@ class Text(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
 class ClassicTrainer(transformers.Trainer):  # type: ignore[misc]
     """With a loss of its own, as many trainings have."""
 
-    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        labels = inputs["labels"]
-        scores = model(input_ids=inputs["input_ids"]).logits
-        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten())
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any
+    ) -> Any:
+        output = model(input_ids=inputs["input_ids"])
+        scores, labels = output.logits.flatten(0, 1), inputs["labels"].flatten()
+        loss = torch.nn.functional.cross_entropy(scores, labels)
+        return (loss, output) if return_outputs else loss
 
 
 def make_model() -> Any:
