@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from trainings import ranks
 
 import verbatim
 
@@ -36,6 +37,10 @@ def train(path: Path, *, accumulate: int = 1, data_seed: int = 1, **options: Any
                 recorder.step(loss=loss, batch=[inputs, labels])
                 optimizer.zero_grad()
     return path
+
+
+def train_on_a_rank(path: Path, options: ranks.Options) -> None:
+    train(path, check_replicas=1)
 
 
 def test_two_loops_are_equal(tmp_path: Path) -> None:
@@ -74,3 +79,14 @@ def test_every_counts_updates(tmp_path: Path) -> None:
     a = train(tmp_path / "a.db", accumulate=2, every=2)
     with verbatim.open(a) as run:
         assert [step.step for step in run.steps] == [0, 2, 4]
+
+
+def test_ranks_have_records_of_their_own(tmp_path: Path) -> None:
+    records = ranks.on_two_ranks(train_on_a_rank, tmp_path / "a", ranks.Options())
+    assert not list((tmp_path / "a").glob("error.*"))
+    assert verbatim.diff(*records, "--replicas")["verdict"] == "equal"
+    for path in records:
+        assert verbatim.verify(path)["verdict"] == "intact"
+        with verbatim.open(path) as run:
+            assert len(run) == 6
+            assert [layer.name for layer in run.layers][0] == "0.weight"

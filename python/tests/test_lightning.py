@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from trainings import ranks
 
 import verbatim
 
@@ -96,19 +97,27 @@ def fit(
     callback = RecorderCallback(folder / name, **options)
     trainer = lightning.Trainer(
         accelerator="cpu",
-        devices=1,
         callbacks=[callback],
         default_root_dir=folder,
         enable_checkpointing=False,
         enable_model_summary=False,
         enable_progress_bar=False,
         logger=False,
-        **{"max_epochs": 2, **(trainer_options or {})},
+        **{"devices": 1, "max_epochs": 2, **(trainer_options or {})},
     )
     trainer.fit(model, loader(shuffle_seed), loader(), ckpt_path=checkpoint)
     if save:
         trainer.save_checkpoint(save)
     return folder / name
+
+
+def fit_on_a_rank(path: Path, options: ranks.Options) -> None:
+    fit(
+        path.parent,
+        path.name,
+        trainer_options={"devices": ranks.RANKS, "strategy": "ddp"},
+        check_replicas=1,
+    )
 
 
 def test_two_fits_are_equal(tmp_path: Path) -> None:
@@ -179,3 +188,13 @@ def test_a_resumed_fit_goes_on_counting(tmp_path: Path) -> None:
     fit(tmp_path, "b.db", checkpoint=checkpoint)
     with verbatim.open(tmp_path / "b.db") as run:
         assert [step.step for step in run.steps] == list(range(13, 25))
+
+
+def test_ranks_have_records_of_their_own(tmp_path: Path) -> None:
+    records = ranks.on_two_ranks(fit_on_a_rank, tmp_path / "a", ranks.Options())
+    assert not list((tmp_path / "a").glob("error.*"))
+    assert verbatim.diff(*records, "--replicas")["verdict"] == "equal"
+    for path in records:
+        assert verbatim.verify(path)["verdict"] == "intact"
+        with verbatim.open(path) as run:
+            assert [step.step for step in run.steps] == list(range(1, 13))

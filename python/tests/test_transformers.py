@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from trainings import ranks
 
 import verbatim
 
@@ -89,6 +90,10 @@ def train(
     return folder / name
 
 
+def train_on_a_rank(path: Path, options: ranks.Options) -> None:
+    train(path.parent, path.name, check_replicas=1)
+
+
 def test_two_trainings_are_equal(tmp_path: Path) -> None:
     a = train(tmp_path, "a.db", gradients=True)
     b = train(tmp_path, "b.db", gradients=True)
@@ -161,3 +166,13 @@ def test_an_exception_is_told_by_close(tmp_path: Path) -> None:
     with verbatim.open(tmp_path / "a.db") as run:
         assert (run.status, run.status_detail) == ("interrupted", "KeyError: gone")
         assert len(run) == 3
+
+
+def test_ranks_have_records_of_their_own(tmp_path: Path) -> None:
+    records = ranks.on_two_ranks(train_on_a_rank, tmp_path / "a", ranks.Options())
+    assert not list((tmp_path / "a").glob("error.*"))
+    assert verbatim.diff(*records, "--replicas")["verdict"] == "equal"
+    for path in records:
+        assert verbatim.verify(path)["verdict"] == "intact"
+        with verbatim.open(path) as run:
+            assert [step.step for step in run.steps] == list(range(1, 13))

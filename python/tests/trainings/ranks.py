@@ -90,15 +90,34 @@ def loop(path: Path, model: nn.Module, options: Options) -> None:
 def on_two_ranks(
     train: Callable[[Path, Options], None], folder: Path, options: Options
 ) -> tuple[Path, Path]:
-    """Runs `train` on two ranks; gives the records' paths. Raises what a rank raised, as text."""
+    """Runs `train` on two ranks; gives the paths of their records.
+
+    A `verbatim.Error` of a rank is left as text in the folder's file "error.RANK"; another error
+    of a rank is raised.
+    """
     folder.mkdir()
     mp.spawn(_rank, args=(train, folder, options), nprocs=RANKS)
     return folder / "run.rank0.db", folder / "run.rank1.db"
 
 
+def _launcher_variables(rank: int) -> dict[str, str]:
+    """What torchrun would set, for trainers that look there."""
+    return {
+        "GLOO_SOCKET_IFNAME": "lo",
+        "GROUP_RANK": "0",
+        "LOCAL_RANK": str(rank),
+        "LOCAL_WORLD_SIZE": str(RANKS),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "0",  # ranks meet in a file
+        "RANK": str(rank),
+        "TORCHELASTIC_RUN_ID": "tests",
+        "WORLD_SIZE": str(RANKS),
+    }
+
+
 def _rank(rank: int, train: Callable[[Path, Options], Any], folder: Path, options: Options) -> None:
     torch.set_num_threads(1)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ.update(_launcher_variables(rank))
     store = dist.FileStore(str(folder / "store"), RANKS)
     dist.init_process_group(
         "gloo", store=store, rank=rank, world_size=RANKS, timeout=timedelta(seconds=120)
@@ -108,4 +127,5 @@ def _rank(rank: int, train: Callable[[Path, Options], Any], folder: Path, option
     except verbatim.Error as error:
         (folder / f"error.{rank}").write_text(f"{type(error).__name__}: {error}")
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():  # a trainer may have ended it
+            dist.destroy_process_group()
