@@ -31,7 +31,6 @@ enum class RunKind : std::uint8_t {
 
 /// One per record: what was run, on what layout, and how it ended.
 struct RunInfo {
-  RunKind kind = RunKind::kSupernet;
   std::string tool_version;
   std::string spec_json;    ///< effective spec (SpecToJson), or StepSpecToJson of a step run
   std::string spec_folder;  ///< absolute; where the spec's relative paths start
@@ -48,6 +47,7 @@ struct RunInfo {
   std::string ended_utc;    ///< empty while running
   RunStatus status = RunStatus::kRunning;
   std::string status_detail;  ///< for kFailed and kInterrupted: why, and at which subnet
+  RunKind kind = RunKind::kSupernet;
 };
 
 /// One fact of the numeric environment, such as ("libtorch.version", "2.11.0+cu130").
