@@ -1,14 +1,13 @@
 #include "trainer/device_stream.h"
 
-#include <ATen/ops/empty.h>
 #include <c10/core/Event.h>
-#include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
+
+#include "trainer/tensor_layout.h"
 
 namespace verbatim {
 namespace {
@@ -24,20 +23,11 @@ class HostStream : public DeviceStream {
   at::Tensor Bring(const at::Tensor& tensor) override { return tensor; }
 };
 
-/// With the same strides, and an address with the same remainder: kernels choose by both
-/// (trainer/tensor_message.h). Enqueued on the current streams of both devices.
+/// Laid out alike. Enqueued on the current streams of both devices.
 at::Tensor CopyAlike(const at::Tensor& tensor, at::Device to) {
-  constexpr std::uintptr_t kAlignment = 64;
-  std::int64_t span = 1;
-  for (std::int64_t i = 0; i < tensor.dim(); ++i) span += (tensor.size(i) - 1) * tensor.stride(i);
-  if (tensor.numel() == 0) span = 0;
-  const auto address = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
-  const auto offset = static_cast<std::int64_t>(address % kAlignment / tensor.element_size());
-  const at::Tensor memory = at::empty({offset + span}, tensor.options().device(to));
-  memory.narrow(0, offset, span)
-      .copy_(tensor.detach().as_strided({span}, {1}),
-             /*non_blocking=*/true);
-  return memory.as_strided(tensor.sizes(), tensor.strides(), offset);
+  at::Tensor copy = AllocateAlike(LayoutOf(tensor), to);
+  ElementsOf(copy).copy_(ElementsOf(tensor), /*non_blocking=*/true);
+  return copy;
 }
 
 /// Through LibTorch's interface for devices of any kind, so that this file needs no CUDA.
@@ -57,8 +47,8 @@ class EventMark : public DeviceMark {
 
 class QueuedStream : public DeviceStream {
  public:
-  explicit QueuedStream(at::Device device)
-      : guard_(device.type()), stream_(guard_.getNewStream(device)) {}
+  explicit QueuedStream(const c10::Stream& stream)
+      : guard_(stream.device_type()), stream_(stream) {}
 
   void Enter() override {
     guard_.setDevice(stream_.device());
@@ -139,7 +129,11 @@ at::Tensor DeviceStream::Take(const HandedTensor& handed) {
 
 std::unique_ptr<DeviceStream> OpenDeviceStream(at::Device device) {
   if (device.is_cpu()) return std::make_unique<HostStream>();
-  return std::make_unique<QueuedStream>(device);
+  return AdoptDeviceStream(c10::impl::VirtualGuardImpl(device.type()).getNewStream(device));
+}
+
+std::unique_ptr<DeviceStream> AdoptDeviceStream(const c10::Stream& stream) {
+  return std::make_unique<QueuedStream>(stream);
 }
 
 void SynchronizeDevice(at::Device device) {

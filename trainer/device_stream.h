@@ -8,6 +8,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 #include <functional>
 #include <memory>
@@ -65,6 +66,8 @@ class DeviceStream {
 
 /// A stream of its own on a device.
 std::unique_ptr<DeviceStream> OpenDeviceStream(at::Device device);
+/// A stream that somebody else has made, and keeps.
+std::unique_ptr<DeviceStream> AdoptDeviceStream(const c10::Stream& stream);
 
 using OpenStream = std::function<std::unique_ptr<DeviceStream>(at::Device)>;
 
