@@ -6,10 +6,10 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
-#include <nccl.h>
 
 #include "recorder/digest_cuda.h"
 #include "trainer/cuda/dropout_mask.h"
+#include "trainer/cuda/nccl_payloads.h"
 #include "trainer/tensor_dtype.h"
 
 namespace verbatim {
@@ -36,15 +36,13 @@ void AddCudaFacts(int index, std::map<std::string, std::string>& facts) {
   const auto* const gpu = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
   int driver = 0;
   int runtime = 0;
-  int nccl = 0;
   cudaDriverGetVersion(&driver);
   cudaRuntimeGetVersion(&runtime);
-  ncclGetVersion(&nccl);
   facts["cuda.gpu"] = gpu->name;
   facts["cuda.compute_capability"] = std::to_string(gpu->major) + "." + std::to_string(gpu->minor);
   facts["cuda.driver"] = std::to_string(driver);
   facts["cuda.runtime"] = std::to_string(runtime);
-  facts["cuda.nccl"] = std::to_string(nccl);
+  facts["cuda.nccl"] = NcclVersion();
   facts["cuda.cudnn"] = std::to_string(at::detail::getCUDAHooks().versionCuDNN());
 }
 
