@@ -10,8 +10,8 @@
 namespace verbatim {
 namespace {
 
-void AppendAll(const std::vector<at::Tensor>& tensors, std::vector<SentTensor>& sent) {
-  for (const at::Tensor& tensor : tensors) AppendTensor(tensor, sent);
+void PutAll(const std::vector<at::Tensor>& tensors, const Mark& written, TensorWriter& writer) {
+  for (const at::Tensor& tensor : tensors) writer.Tensor({tensor, written});
 }
 
 Result<std::vector<at::Tensor>> TakeParameters(const Layer& layer, TensorReader& reader) {
@@ -47,34 +47,28 @@ Status TakeRest(const Layer& layer, const OptimizerSpec& optimizer, TensorReader
 
 }  // namespace
 
-void PutState(const LayerState& state, Message& message) {
-  Synchronize(state.written);
+void PutState(const LayerState& state, Message& message, TensorWriter& writer) {
   message.version = state.version;
   message.updates = state.updates;
-  AppendAll(state.parameters, message.tensors);
-  AppendAll(state.buffers, message.tensors);
-  AppendAll(state.optimizer_state, message.tensors);
+  PutAll(state.parameters, state.written, writer);
+  PutAll(state.buffers, state.written, writer);
+  PutAll(state.optimizer_state, state.written, writer);
   std::vector<std::int64_t> earlier;
   for (const LayerRead& read : state.earlier) earlier.push_back(read.version);
-  AppendNumbers(earlier, message.tensors);
-  for (const LayerRead& read : state.earlier) {
-    Synchronize(read.written);
-    AppendAll(read.parameters, message.tensors);
-  }
+  writer.Numbers(earlier);
+  for (const LayerRead& read : state.earlier) PutAll(read.parameters, read.written, writer);
 }
 
-void PutRead(const LayerRead& read, Message& message) {
-  Synchronize(read.written);
+void PutRead(const LayerRead& read, Message& message, TensorWriter& writer) {
   message.version = read.version;
-  AppendAll(read.parameters, message.tensors);
+  PutAll(read.parameters, read.written, writer);
 }
 
 Result<ReceivedLayer> TakeLayer(const Message& message, const Layer& layer,
-                                const OptimizerSpec& optimizer, at::Device device) {
+                                const OptimizerSpec& optimizer, TensorReader reader) {
   ReceivedLayer received;
   received.state.version = message.version;
   received.state.updates = message.updates;
-  TensorReader reader(message.tensors, device);
   ASSIGN_OR_RETURN(received.state.parameters, TakeParameters(layer, reader));
   received.is_whole = reader.left() > 0;
   if (!received.is_whole) return received;
@@ -83,11 +77,18 @@ Result<ReceivedLayer> TakeLayer(const Message& message, const Layer& layer,
   return received;
 }
 
+void SetWritten(const Mark& written, LayerState& state) {
+  state.written = written;
+  for (LayerRead& read : state.earlier) read.written = written;
+}
+
 void Place(const Layer& layer, ReceivedLayer received, LayerState& state) {
   if (received.is_whole) {
     state = std::move(received.state);
   } else {
-    AddReadVersion(layer, {received.state.version, std::move(received.state.parameters), nullptr},
+    AddReadVersion(layer,
+                   {received.state.version, std::move(received.state.parameters),
+                    std::move(received.state.written)},
                    state);
   }
 }

@@ -10,6 +10,7 @@
 #include "supernet/spec.h"
 #include "trainer/layer_state.h"
 #include "trainer/ranks/message.h"
+#include "trainer/tensor_message.h"
 
 namespace verbatim {
 
@@ -19,14 +20,18 @@ struct ReceivedLayer {
   bool is_whole = false;  ///< else it has the parameters alone, to be read
 };
 
-/// Sets the message's version and appends all of a state. Its tensors may not be changed any more.
-void PutState(const LayerState& state, Message& message);
+/// Sets the message's version and puts all of a state into it, or beside it. Its tensors may not be
+/// changed any more.
+void PutState(const LayerState& state, Message& message, TensorWriter& writer);
 /// Likewise only what a subnet reads of one of its versions.
-void PutRead(const LayerRead& read, Message& message);
+void PutRead(const LayerRead& read, Message& message, TensorWriter& writer);
 
-/// kBadInput where the message is none of this layer. Tensors are on `device`.
+/// kBadInput where the message is none of this layer. `reader` is at its begin.
 Result<ReceivedLayer> TakeLayer(const Message& message, const Layer& layer,
-                                const OptimizerSpec& optimizer, at::Device device);
+                                const OptimizerSpec& optimizer, TensorReader reader);
+
+/// When all of a state that has arrived is there.
+void SetWritten(const Mark& written, LayerState& state);
 
 /// Puts a version in place: a whole one becomes the state. Of a layer with a delay, parameters are
 /// added to the versions that can be read (AddReadVersion).

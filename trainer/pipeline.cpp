@@ -45,12 +45,14 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
                options.observer,
                [this] { return Nanoseconds(); },
                options.probe},
+      payloads_(MakePayloads()),
       scheduler_(experiment.space, partition, policy,
                  SchedulerOptions{static_cast<std::int32_t>(experiment.spec.training.microbatches),
                                   options.in_flight, options.device_memory.has_value()},
                  placement, rank_),
       wake_(static_cast<std::size_t>(partition.stages())),
       executed_(static_cast<std::size_t>(partition.stages())),
+      invitations_(static_cast<std::size_t>(placement.ranks())),
       questions_(static_cast<std::size_t>(placement.ranks())),
       done_(static_cast<std::size_t>(placement.ranks())),
       versions_moved_(static_cast<std::size_t>(placement.ranks())),
@@ -60,7 +62,7 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
         Abort(why);
       }) {
   context_.recompute = recompute;
-  if (options.network) link_.emplace(*options.network, context_);
+  if (options.network) link_.emplace(*options.network, context_, payloads_.get());
   if (!IsFirstRank() && options.is_observed) context_.observer = &rank_observer_;
   if (options.device_memory) {
     mover_.emplace(
@@ -83,6 +85,7 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
 Pipeline::~Pipeline() {
   // Where Run was left by an exception.
   if (link_) options_.network->Close(/*linger_ms=*/0);
+  if (payloads_) payloads_->Abort();
   if (mover_) mover_->Stop();
 }
 
@@ -207,6 +210,8 @@ void Pipeline::EndSubnet(std::int64_t seq, Lock& lock) {
   if (!results_.is_behind()) return end(lock);
   results_.Add(nullptr, [this, end] {
     Lock own_lock(mutex_);
+    // Where a channel broke, or was told to let go, devices have computed on anything.
+    if (payloads_ && (!PollChannels() || !failure_.empty())) return;
     end(own_lock);
     WakeReadyStages();
   });
@@ -309,6 +314,7 @@ void Pipeline::Fail(const std::string& failure) {
   over_ = true;
   // Also what another rank has told: so a rank hears why before it sees this one leave.
   if (link_) link_->SendToOthers(MessageKind::kAbort, failure);
+  if (payloads_) payloads_->Abort();
   WakeReadyStages();
 }
 

@@ -99,7 +99,13 @@ class Pipeline {
   RunEnd OwnEnd() const;
 
   // with other ranks: pipeline_ranks.cpp
+  /// Null where tensors go through the network.
+  std::unique_ptr<DevicePayloads> MakePayloads() const;
   void JoinRanks();
+  /// Opens the channels between devices, once every rank has invited every other.
+  void OpenChannels(Lock& lock);
+  /// Whether all channels are open. Fails the run where one is broken.
+  bool PollChannels();
   void SendLayersToOthers();
   /// Until the run is over here.
   void WatchRun();
@@ -132,6 +138,7 @@ class Pipeline {
   Status OnPartFinished(int from, const Message& message);
   Status OnLayer(int from, const Message& message);
   Status OnCapture(int from, const Message& message);
+  Status OnInvite(int from, const Message& message);
   void AskForTime();
   Status OnQuestion(int from);
   Status OnAnswer(const Message& message);
@@ -150,6 +157,7 @@ class Pipeline {
   const Clock::time_point start_ = Clock::now();
   RankObserver rank_observer_;
   RunContext context_;
+  const std::unique_ptr<DevicePayloads> payloads_;
   std::optional<RankLink> link_;  ///< on several ranks
 
   std::optional<CheckpointCapture> checkpoints_;  ///< its locks are taken after those here
@@ -181,6 +189,8 @@ class Pipeline {
   std::vector<std::optional<Task>> executed_;  ///< by stage: what it executes
   Clock::time_point last_event_ = start_;      ///< a task's end or a message
   bool is_stop_requested_ = false;             ///< by another rank; elsewhere: passed on
+  std::vector<std::string> invitations_;       ///< by rank: to the channels that lead here
+  int ranks_inviting_ = 0;                     ///< that have invited this one
   std::optional<RunEnd> end_;                  ///< other ranks: how rank 0 says the run ended
   bool may_leave_ = false;                     ///< other ranks
   int ranks_asked_ = 0;                        ///< rank 0: that have asked their last question

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/exception_text.h"
+#include "trainer/cuda/nccl_payloads.h"
 #include "trainer/layer_file.h"
 #include "trainer/pipeline.h"
 
@@ -34,15 +35,47 @@ const char* NameOf(TaskKind kind) {
 
 }  // namespace
 
+std::unique_ptr<DevicePayloads> Pipeline::MakePayloads() const {
+  if (!options_.network) return nullptr;
+  PayloadEnds ends;
+  ends.rank = rank_;
+  ends.ranks = placement_.ranks();
+  ends.first = devices_.Of(placement_.Begin(rank_));
+  ends.last = devices_.Of(placement_.End(rank_) - 1);
+  ends.home = devices_.home();
+  if (options_.open_payloads) return (*options_.open_payloads)(ends);
+  return experiment_.device.is_cpu() ? nullptr : OpenNcclPayloads(ends);
+}
+
 void Pipeline::JoinRanks() {
   Lock lock(mutex_);
   options_.network->Start(
       {.on_message = [this](int from, Message message) { OnMessage(from, std::move(message)); },
        .on_lost = [this](const PeerName& peer, const std::string& why) { OnLost(peer, why); }});
+  // Before a rank says that it has begun: nothing is sent to one whose channels are not open.
+  if (payloads_) OpenChannels(lock);
   if (!IsFirstRank()) return AskForTime();
   // The others have them when they have an answer to a question.
   if (options_.sends_layers) SendLayersToOthers();
   WaitFor(lock, [this] { return ranks_asked_ == link_->ranks() - 1; });
+}
+
+void Pipeline::OpenChannels(Lock& lock) {
+  for (int to = 0; to < link_->ranks(); ++to) {
+    if (to != rank_) link_->Send(to, MessageKind::kInvite, 0, payloads_->Invite(to));
+  }
+  WaitFor(lock, [this] { return ranks_inviting_ == link_->ranks() - 1; });
+  if (!failure_.empty()) return;
+  if (const Status begun = payloads_->Open(invitations_); !begun) {
+    return Abort(begun.error().message);
+  }
+  WaitFor(lock, [this] { return PollChannels(); });
+}
+
+bool Pipeline::PollChannels() {
+  const Result<bool> are_open = payloads_->Poll();
+  if (!are_open) Abort(are_open.error().message);
+  return are_open && *are_open;
 }
 
 void Pipeline::SendLayersToOthers() {
@@ -55,7 +88,10 @@ void Pipeline::SendLayersToOthers() {
 
 void Pipeline::WatchRun() {
   Lock lock(mutex_);
-  WaitFor(lock, [this] { return over_; });
+  WaitFor(lock, [this] {
+    if (payloads_ && !over_) PollChannels();
+    return over_;
+  });
 }
 
 bool Pipeline::AwaitThreads() {
@@ -248,6 +284,8 @@ Status Pipeline::Handle(int from, const Message& message) {
       return OnVersion(from, message);
     case MessageKind::kLayer:
       return OnLayer(from, message);
+    case MessageKind::kInvite:
+      return OnInvite(from, message);
     case MessageKind::kAbort: {
       const std::lock_guard lock(mutex_);
       Fail(message.text);
@@ -312,24 +350,24 @@ Status Pipeline::HandleAsOther(int from, const Message& message) {
 }
 
 Status Pipeline::OnTask(int from, const Message& message) {
-  ASSIGN_OR_RETURN(ArrivedTask arrived, link_->TakeTask(message));
+  ASSIGN_OR_RETURN(ArrivedTask arrived, link_->TakeTask(from, message));
   const Task& task = arrived.delivery.task;
   const std::lock_guard lock(mutex_);
   if (over_) return {};
   if (!scheduler_.Deliver(arrived.delivery, from)) return BadInput("a task out of turn");
   // Nobody takes it before the lock is free.
-  transport_.Send(arrived.delivery.to, task, {std::move(arrived.input), nullptr});
-  if (arrived.tied.defined()) {
+  transport_.Send(arrived.delivery.to, task, std::move(arrived.input));
+  if (arrived.tied.tensor.defined()) {
     SubnetRun& subnet = subnets_[task.seq];
     const bool is_forward = task.kind == TaskKind::kForward;
-    (is_forward ? subnet.embedding : subnet.tied_gradient) = {std::move(arrived.tied), nullptr};
+    (is_forward ? subnet.embedding : subnet.tied_gradient) = std::move(arrived.tied);
   }
   WakeReadyStages();
   return {};
 }
 
 Status Pipeline::OnVersion(int from, const Message& message) {
-  ASSIGN_OR_RETURN(ArrivedVersion arrived, link_->TakeVersion(message));
+  ASSIGN_OR_RETURN(ArrivedVersion arrived, link_->TakeVersion(from, message));
   const std::lock_guard lock(mutex_);
   if (over_) return {};
   if (!scheduler_.Deliver(arrived.delivery, from)) return BadInput("a version out of turn");
@@ -380,6 +418,17 @@ Status Pipeline::OnCapture(int from, const Message& message) {
   if (!checkpoints_) return BadInput("a layer for a checkpoint");
   const Layer& layer = experiment_.space.layer(message.layer);
   return checkpoints_->Receive(from, message.task.seq, layer, std::move(state));
+}
+
+Status Pipeline::OnInvite(int from, const Message& message) {
+  const std::lock_guard lock(mutex_);
+  if (!payloads_ || message.text.empty() || !invitations_[from].empty()) {
+    return BadInput("an invitation to channels");
+  }
+  invitations_[from] = message.text;
+  ++ranks_inviting_;
+  changed_.notify_all();
+  return {};
 }
 
 void Pipeline::AskForTime() {

@@ -8,9 +8,15 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/tensor_message.h"
 
 namespace verbatim {
+namespace {
+
+PayloadKind KindOf(const Task& task) {
+  return task.kind == TaskKind::kForward ? PayloadKind::kForward : PayloadKind::kBackward;
+}
+
+}  // namespace
 
 void RankLink::Send(int to, MessageKind kind, std::int64_t seq, std::string text) {
   Message message;
@@ -26,62 +32,65 @@ void RankLink::SendToOthers(MessageKind kind, const std::string& text) {
   }
 }
 
-void RankLink::SendCounted(int to, Message message) {
-  bytes_moved_ += BytesOf(message.tensors);
-  network_.Send(to, std::move(message));
+void RankLink::SendCounted(const PayloadChannel& channel, Message& message, TensorWriter& writer) {
+  std::vector<HandedTensor> payload = writer.Finish();
+  bytes_moved_ += writer.bytes();
+  if (!payload.empty()) payloads_->Send(channel, std::move(payload));
+  network_.Send(channel.to, std::move(message));
 }
 
 void RankLink::SendTask(int to, const Delivery& delivery, const SubnetRun& subnet) {
+  const Task& task = delivery.task;
+  const bool is_forward = task.kind == TaskKind::kForward;
+  const PayloadChannel channel{KindOf(task), rank(), to};
   Message message;
   message.kind = MessageKind::kTask;
   message.stage = delivery.to;
-  message.task = delivery.task;
-  const HandedTensor input = context_.transport.Receive(delivery.to, delivery.task);
-  Synchronize(input.ready);
-  AppendStrided(input.tensor, message.tensors);
+  message.task = task;
+  TensorWriter writer(message, GoesDirectly(channel));
+  writer.Strided(context_.transport.Receive(delivery.to, task));
   if (IsTied()) {
-    const Task& task = delivery.task;
-    const bool is_forward = task.kind == TaskKind::kForward;
     const HandedTensor& tied = is_forward ? subnet.embedding : subnet.tied_gradient;
     const auto last = static_cast<std::int32_t>(context_.spec.training.microbatches) - 1;
-    if (task.microbatch == (is_forward ? 0 : last) && tied.tensor.defined()) {
-      Synchronize(tied.ready);
-      AppendTensor(tied.tensor, message.tensors);
-    }
+    const bool is_due = task.microbatch == (is_forward ? 0 : last);
+    if (is_due && tied.tensor.defined()) writer.Tensor(tied);
   }
-  SendCounted(to, std::move(message));
+  SendCounted(channel, message, writer);
 }
 
 void RankLink::SendVersion(int to, const Delivery& delivery) {
   const Layer& layer = context_.space.layer(delivery.layer);
+  const PayloadChannel channel{PayloadKind::kLayer, rank(), to};
   LayerState& state = context_.layers[layer.id];
   Message message;
   message.kind = MessageKind::kVersion;
   message.stage = delivery.to;
   message.task = delivery.task;
   message.layer = layer.id;
+  TensorWriter writer(message, GoesDirectly(channel));
   const std::lock_guard lock(context_.delayed_layers);
   if (delivery.is_base) {
     VERBATIM_CHECK(state.version == delivery.version, "layer {} is at version {}, not at {}",
                    layer.name, state.version, delivery.version);
-    PutState(state, message);
+    PutState(state, message, writer);
     DropSent(layer, state);
   } else if (state.version == delivery.version) {
-    PutRead({state.version, state.parameters, state.written}, message);
+    PutRead({state.version, state.parameters, state.written}, message, writer);
   } else {
     const auto read = std::ranges::find(state.earlier, delivery.version, &LayerRead::version);
     VERBATIM_CHECK(read != state.earlier.end(), "layer {} has no version {}", layer.name,
                    delivery.version);
-    PutRead(*read, message);
+    PutRead(*read, message, writer);
   }
-  SendCounted(to, std::move(message));
+  SendCounted(channel, message, writer);
 }
 
 void RankLink::SendLayer(int to, int layer, const LayerState& state) {
   Message message;
   message.kind = MessageKind::kLayer;
   message.layer = layer;
-  PutState(state, message);
+  TensorWriter writer(message);
+  PutState(state, message, writer);
   network_.Send(to, std::move(message));
 }
 
@@ -93,12 +102,24 @@ void RankLink::SendCapture(std::int64_t cut, const CapturedLayer& captured) {
   if (captured.state.parameters.empty()) {
     message.version = captured.state.version;
   } else {
-    PutState(captured.state, message);
+    TensorWriter writer(message);
+    PutState(captured.state, message, writer);
   }
   network_.Send(0, std::move(message));
 }
 
-Result<ArrivedTask> RankLink::TakeTask(const Message& message) const {
+Result<TensorReader> RankLink::ReaderOf(const PayloadChannel& channel, const Message& message,
+                                        at::Device device, Mark& ready) const {
+  if (!GoesDirectly(channel)) return TensorReader(message.tensors, device);
+  std::span<const SentTensor> sent = message.tensors;
+  ASSIGN_OR_RETURN(const std::vector<TensorLayout> layouts, PayloadOf(sent));
+  if (layouts.empty()) return TensorReader(sent, std::vector<at::Tensor>());
+  ReceivedPayload received = payloads_->Receive(channel, layouts);
+  ready = std::move(received.ready);
+  return TensorReader(sent, std::move(received.tensors));
+}
+
+Result<ArrivedTask> RankLink::TakeTask(int from, const Message& message) const {
   const bool is_forward = message.task.kind == TaskKind::kForward;
   if (message.stage < 0 || message.stage >= context_.stages ||
       message.task.kind == TaskKind::kUpdate) {
@@ -109,25 +130,33 @@ Result<ArrivedTask> RankLink::TakeTask(const Message& message) const {
   arrived.delivery.from = is_forward ? message.stage - 1 : message.stage + 1;
   arrived.delivery.to = message.stage;
   arrived.delivery.task = message.task;
-  TensorReader reader(message.tensors, DeviceOf(message.stage));
-  ASSIGN_OR_RETURN(arrived.input, reader.Strided());
+  Mark ready;
+  ASSIGN_OR_RETURN(TensorReader reader, ReaderOf({KindOf(message.task), from, rank()}, message,
+                                                 DeviceOf(message.stage), ready));
+  ASSIGN_OR_RETURN(arrived.input.tensor, reader.Strided());
   if (IsTied() && reader.left() > 0) {
     const Layer& stem = context_.space.layers().front();
-    ASSIGN_OR_RETURN(arrived.tied, reader.Tensor(at::kFloat, stem.parameters.front().shape));
-    arrived.tied.requires_grad_(is_forward && stem.trainable);
+    ASSIGN_OR_RETURN(arrived.tied.tensor, reader.Tensor(at::kFloat, stem.parameters.front().shape));
+    arrived.tied.tensor.requires_grad_(is_forward && stem.trainable);
   }
   RETURN_IF_ERROR(reader.End());
+  arrived.input.ready = ready;
+  arrived.tied.ready = ready;
   return arrived;
 }
 
-Result<ArrivedVersion> RankLink::TakeVersion(const Message& message) const {
+Result<ArrivedVersion> RankLink::TakeVersion(int from, const Message& message) const {
   ArrivedVersion arrived;
   arrived.delivery.kind = Delivery::Kind::kVersion;
   arrived.delivery.to = message.stage;
   arrived.delivery.task = message.task;
   arrived.delivery.layer = message.layer;
   arrived.delivery.version = message.version;
-  ASSIGN_OR_RETURN(arrived.layer, Take(message, DeviceOf(message.stage)));
+  Mark ready;
+  ASSIGN_OR_RETURN(TensorReader reader, ReaderOf({PayloadKind::kLayer, from, rank()}, message,
+                                                 DeviceOf(message.stage), ready));
+  ASSIGN_OR_RETURN(arrived.layer, Take(message, std::move(reader)));
+  SetWritten(ready, arrived.layer.state);
   const Layer& layer = context_.space.layer(message.layer);
   if (!arrived.layer.is_whole && (layer.delay == 0 || message.task.kind != TaskKind::kForward)) {
     return BadInput(fmt::format("only parameters of layer {}", layer.name));
@@ -137,7 +166,8 @@ Result<ArrivedVersion> RankLink::TakeVersion(const Message& message) const {
 }
 
 Result<ReceivedLayer> RankLink::TakeWholeLayer(const Message& message) const {
-  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, context_.devices.home()));
+  ASSIGN_OR_RETURN(ReceivedLayer received,
+                   Take(message, TensorReader(message.tensors, context_.devices.home())));
   if (!received.is_whole) return BadInput("only parameters of a layer");
   return received;
 }
@@ -149,7 +179,7 @@ Result<LayerState> RankLink::TakeCapture(const Message& message) const {
     state.version = message.version;
     return state;
   }
-  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, at::kCPU));
+  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, TensorReader(message.tensors, at::kCPU)));
   if (!received.is_whole) return BadInput("only parameters of a layer");
   return std::move(received.state);
 }
@@ -162,9 +192,9 @@ Result<const Layer*> RankLink::LayerOf(const Message& message) const {
   return &context_.space.layer(message.layer);
 }
 
-Result<ReceivedLayer> RankLink::Take(const Message& message, at::Device device) const {
+Result<ReceivedLayer> RankLink::Take(const Message& message, TensorReader reader) const {
   ASSIGN_OR_RETURN(const Layer* layer, LayerOf(message));
-  return TakeLayer(message, *layer, context_.spec.training.optimizer, device);
+  return TakeLayer(message, *layer, context_.spec.training.optimizer, std::move(reader));
 }
 
 std::string EncodeRunEnd(const RunEnd& end) {

@@ -12,20 +12,22 @@
 #include "base/status.h"
 #include "recorder/rank_report.h"
 #include "schedule/rank_scheduler.h"
+#include "trainer/device_payloads.h"
 #include "trainer/layer_message.h"
 #include "trainer/ranks/network.h"
 #include "trainer/run_context.h"
 #include "trainer/subnet_run.h"
+#include "trainer/tensor_message.h"
 
 namespace verbatim {
 
 /// A task's input from another rank.
 struct ArrivedTask {
   Delivery delivery;
-  at::Tensor input;  ///< activation or gradient
+  HandedTensor input;  ///< activation or gradient
   /// Of a supernet whose head is tied to its stem: the embedding, with the first forward, or its
   /// gradient, with the last backward. Ranks between the first and the last pass it on.
-  at::Tensor tied;
+  HandedTensor tied;
 };
 
 /// A layer's version from another rank, for a subnet.
@@ -45,8 +47,10 @@ struct RunEnd {
 /// decisions that they tell of; Take… without.
 class RankLink {
  public:
-  /// References outlive it. `context`'s members need only stand at the first call.
-  RankLink(Network& network, const RunContext& context) : network_(network), context_(context) {}
+  /// References outlive it. `context`'s members need only stand at the first call. `payloads`:
+  /// null where tensors are part of their messages.
+  RankLink(Network& network, const RunContext& context, DevicePayloads* payloads)
+      : network_(network), context_(context), payloads_(payloads) {}
 
   int rank() const { return network_.rank(); }
   int ranks() const { return network_.ranks(); }
@@ -66,9 +70,10 @@ class RankLink {
   /// lock.
   void SendCapture(std::int64_t cut, const CapturedLayer& captured);
 
-  /// kBadInput where the message is not what its kind says.
-  Result<ArrivedTask> TakeTask(const Message& message) const;
-  Result<ArrivedVersion> TakeVersion(const Message& message) const;
+  /// kBadInput where the message is not what its kind says. In the order in which messages of one
+  /// rank arrive.
+  Result<ArrivedTask> TakeTask(int from, const Message& message) const;
+  Result<ArrivedVersion> TakeVersion(int from, const Message& message) const;
   Result<ReceivedLayer> TakeWholeLayer(const Message& message) const;
   /// On the CPU; has no tensors where the message has none.
   Result<LayerState> TakeCapture(const Message& message) const;
@@ -83,11 +88,18 @@ class RankLink {
     return context_.devices.Has(stage) ? context_.devices.Of(stage) : context_.devices.home();
   }
   Result<const Layer*> LayerOf(const Message& message) const;
-  Result<ReceivedLayer> Take(const Message& message, at::Device device) const;
-  void SendCounted(int to, Message message);
+  Result<ReceivedLayer> Take(const Message& message, TensorReader reader) const;
+  bool GoesDirectly(const PayloadChannel& channel) const {
+    return payloads_ != nullptr && payloads_->Has(channel);
+  }
+  void SendCounted(const PayloadChannel& channel, Message& message, TensorWriter& writer);
+  /// Of the tensors that came with a message on this channel, or in it, on `device`. Sets `ready`.
+  Result<TensorReader> ReaderOf(const PayloadChannel& channel, const Message& message,
+                                at::Device device, Mark& ready) const;
 
   Network& network_;
   const RunContext& context_;
+  DevicePayloads* const payloads_;
   std::int64_t bytes_moved_ = 0;
 };
 

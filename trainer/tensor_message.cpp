@@ -14,9 +14,6 @@
 namespace verbatim {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;      ///< of LibTorch's CPU tensors
-constexpr std::int64_t kDimensionsMax = 16;  ///< of a tensor in a message
-
 /// `tensor` is dense and contiguous.
 SentTensor Share(at::Tensor tensor) {
   auto owner = std::make_shared<const at::Tensor>(tensor.detach().to(at::kCPU));
@@ -29,50 +26,22 @@ SentTensor Share(at::Tensor tensor) {
   return sent;
 }
 
-/// Where a strided tensor lies in its span of elements.
-struct Layout {
-  std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> strides;
-  std::int64_t offset = 0;  ///< of its first element, from an aligned address
+/// As the numbers that follow a strided tensor.
+std::vector<std::int64_t> Numbers(const TensorLayout& layout) {
+  std::vector<std::int64_t> numbers = layout.sizes;
+  numbers.insert(numbers.end(), layout.strides.begin(), layout.strides.end());
+  numbers.push_back(layout.offset);
+  return numbers;
+}
 
-  /// From the first element to the last in memory; 0 where it has none. Nothing where that is no
-  /// tensor's, or not below `max`.
-  std::optional<std::int64_t> Span(std::int64_t max) const {
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] < 0 || strides[i] < 0) return std::nullopt;
-      if (sizes[i] == 0) return 0;
-      if (strides[i] > 0 && sizes[i] - 1 > (max - last) / strides[i]) return std::nullopt;
-      last += (sizes[i] - 1) * strides[i];
-    }
-    return last + 1;
-  }
-
-  std::vector<std::int64_t> Numbers() const {
-    std::vector<std::int64_t> numbers = sizes;
-    numbers.insert(numbers.end(), strides.begin(), strides.end());
-    numbers.push_back(offset);
-    return numbers;
-  }
-
-  static std::optional<Layout> Of(std::span<const std::int64_t> numbers) {
-    const std::size_t rank = numbers.size() / 2;
-    if (numbers.size() % 2 == 0 || rank > kDimensionsMax) return std::nullopt;
-    Layout layout;
-    layout.sizes.assign(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(rank));
-    layout.strides.assign(numbers.begin() + static_cast<std::ptrdiff_t>(rank), numbers.end() - 1);
-    layout.offset = numbers.back();
-    if (layout.offset < 0 || layout.offset >= kAlignment) return std::nullopt;
-    return layout;
-  }
-};
-
-Layout LayoutOf(const at::Tensor& tensor) {
-  Layout layout;
-  layout.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-  layout.strides.assign(tensor.strides().begin(), tensor.strides().end());
-  const auto address = reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr());
-  layout.offset = static_cast<std::int64_t>(address % kAlignment) / tensor.element_size();
+std::optional<TensorLayout> LayoutFrom(std::span<const std::int64_t> numbers) {
+  const std::size_t rank = numbers.size() / 2;
+  if (numbers.size() % 2 == 0 || rank > kTensorDimensionsMax) return std::nullopt;
+  TensorLayout layout;
+  layout.sizes.assign(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(rank));
+  layout.strides.assign(numbers.begin() + static_cast<std::ptrdiff_t>(rank), numbers.end() - 1);
+  layout.offset = numbers.back();
+  if (layout.offset < 0 || layout.offset >= kTensorAlignment) return std::nullopt;
   return layout;
 }
 
@@ -96,10 +65,8 @@ void AppendTensor(const at::Tensor& tensor, std::vector<SentTensor>& sent) {
 }
 
 void AppendStrided(const at::Tensor& tensor, std::vector<SentTensor>& sent) {
-  const Layout layout = LayoutOf(tensor);
-  const std::int64_t span = layout.Span(INT64_MAX).value();
-  sent.push_back(Share(tensor.detach().as_strided({span}, {1})));
-  AppendNumbers(layout.Numbers(), sent);
+  sent.push_back(Share(ElementsOf(tensor)));
+  AppendNumbers(Numbers(LayoutOf(tensor)), sent);
 }
 
 void AppendNumbers(std::span<const std::int64_t> numbers, std::vector<SentTensor>& sent) {
@@ -119,12 +86,68 @@ std::int64_t BytesOf(std::span<const SentTensor> sent) {
   return static_cast<std::int64_t>(bytes);
 }
 
+void TensorWriter::Tensor(const HandedTensor& handed) {
+  VERBATIM_CHECK(handed.tensor.is_contiguous());
+  if (goes_directly_) return AddToPayload(handed);
+  Synchronize(handed.ready);
+  AppendTensor(handed.tensor, message_.tensors);
+}
+
+void TensorWriter::Strided(const HandedTensor& handed) {
+  if (goes_directly_) return AddToPayload(handed);
+  Synchronize(handed.ready);
+  AppendStrided(handed.tensor, message_.tensors);
+}
+
+void TensorWriter::AddToPayload(const HandedTensor& handed) {
+  const TensorLayout layout = LayoutOf(handed.tensor);
+  payload_bytes_ += layout.Bytes();
+  AppendLayout(layout, layouts_);
+  payload_.push_back({handed.tensor.detach(), handed.ready});
+}
+
+std::vector<HandedTensor> TensorWriter::Finish() {
+  if (goes_directly_) AppendNumbers(layouts_, message_.tensors);
+  return std::move(payload_);
+}
+
+std::int64_t TensorWriter::bytes() const {
+  return BytesOf(message_.tensors) + payload_bytes_;
+}
+
+Result<std::vector<TensorLayout>> PayloadOf(std::span<const SentTensor>& sent) {
+  if (sent.empty()) return BadInput("it does not say what was sent beside it");
+  ASSIGN_OR_RETURN(const std::vector<std::int64_t> numbers,
+                   TensorReader(sent.last(1), at::kCPU).Numbers());
+  auto layouts = LayoutsOf(numbers);
+  if (!layouts) return BadInput("what it says was sent beside it are no tensors");
+  sent = sent.first(sent.size() - 1);
+  return *std::move(layouts);
+}
+
 Result<const SentTensor*> TensorReader::Next() {
-  if (left() == 0) return BadInput("it lacks a tensor");
+  if (next_ == sent_.size()) return BadInput("it lacks a tensor");
   return &sent_[next_++];
 }
 
+Result<at::Tensor> TensorReader::NextOfPayload() {
+  if (next_of_payload_ == payload_->size()) return BadInput("it lacks a tensor");
+  return (*payload_)[next_of_payload_++];
+}
+
+Result<at::Tensor> TensorReader::TensorOfPayload(at::ScalarType type,
+                                                 std::span<const std::int64_t> shape) {
+  ASSIGN_OR_RETURN(at::Tensor tensor, NextOfPayload());
+  if (tensor.scalar_type() == type && std::ranges::equal(tensor.sizes(), shape) &&
+      tensor.is_contiguous()) {
+    return tensor;
+  }
+  return BadInput(
+      fmt::format("tensor {} beside it has another type or shape", next_of_payload_ - 1));
+}
+
 Result<at::Tensor> TensorReader::Tensor(at::ScalarType type, std::span<const std::int64_t> shape) {
+  if (payload_) return TensorOfPayload(type, shape);
   ASSIGN_OR_RETURN(const SentTensor* sent, Next());
   if (ToScalarType(sent->dtype) != type || !std::ranges::equal(sent->shape, shape)) {
     return BadInput(fmt::format("its tensor {} has another type or shape", next_ - 1));
@@ -134,9 +157,10 @@ Result<at::Tensor> TensorReader::Tensor(at::ScalarType type, std::span<const std
 }
 
 Result<at::Tensor> TensorReader::Strided() {
+  if (payload_) return NextOfPayload();
   ASSIGN_OR_RETURN(const SentTensor* sent, Next());
   ASSIGN_OR_RETURN(const std::vector<std::int64_t> numbers, Numbers());
-  const std::optional<Layout> layout = Layout::Of(numbers);
+  const std::optional<TensorLayout> layout = LayoutFrom(numbers);
   if (sent->shape.size() != 1 || ToScalarType(sent->dtype) == at::ScalarType::Undefined ||
       !layout || layout->Span(sent->shape[0]) != sent->shape[0]) {
     return BadInput(fmt::format("the layout of its tensor {} does not fit it", next_ - 2));

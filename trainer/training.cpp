@@ -12,6 +12,7 @@
 #include "schedule/placement.h"
 #include "schedule/policy.h"
 #include "schedule/recompute.h"
+#include "trainer/cuda/nccl_payloads.h"
 #include "trainer/layer_copies.h"
 #include "trainer/pipeline.h"
 #include "trainer/ranks/network.h"
@@ -38,6 +39,15 @@ Result<std::unique_ptr<Partition>> PartitionOf(const Experiment& experiment,
                    RecomputePlan::Make(options.recompute, experiment.space));
   return MakePartition(options.partition, experiment.space,
                        recompute.Costs(costs, experiment.space), options.stages);
+}
+
+Status CheckChannels(const Experiment& experiment, const TrainingOptions& options) {
+  if (!options.network || options.open_payloads || experiment.device.is_cpu()) return {};
+  const std::string obstacle = NcclObstacle();
+  if (obstacle.empty()) return {};
+  return UsageError(
+      fmt::format("--device cuda does not work on several ranks here: {}", obstacle),
+      "use a LibTorch that brings NCCL (PyTorch's CUDA wheels do), one process, or --device cpu");
 }
 
 Status CheckDeviceMemory(const Experiment& experiment, const TrainingOptions& options) {
@@ -112,6 +122,7 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
   RETURN_IF_ERROR(MakePartition(options.partition, experiment.space, {}, options.stages));
   RETURN_IF_ERROR(RecomputePlan::Make(options.recompute, experiment.space));
   RETURN_IF_ERROR(PlacementOf(options));
+  RETURN_IF_ERROR(CheckChannels(experiment, options));
   return CheckDeviceMemory(experiment, options);
 }
 

@@ -16,6 +16,7 @@
 #include "store/record.h"
 #include "supernet/costs.h"
 #include "trainer/checkpoint_settings.h"
+#include "trainer/device_payloads.h"
 #include "trainer/device_stream.h"
 #include "trainer/experiment.h"
 #include "trainer/stage_probe.h"
@@ -60,6 +61,8 @@ struct TrainingOptions {
   std::optional<std::int64_t> device_memory;
   /// Absent: LibTorch's streams, of devices that have any. A device of another kind, for tests.
   std::optional<OpenStream> open_stream;
+  /// Absent: on several ranks NCCL's channels between GPUs, none between CPUs. Others, for tests.
+  std::optional<OpenPayloads> open_payloads;
 
   /// Where the stages are in several processes: between the ranks, connected and not started. Every
   /// rank trains under the same options, but for what is said here. Rank 0 alone has an observer,

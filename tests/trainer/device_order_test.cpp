@@ -3,16 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "tests/trainer/fake_device.h"
 #include "tests/trainer/memory_sink.h"
-#include "tests/trainer/random_delays.h"
+#include "tests/trainer/order_check.h"
 #include "tests/trainer/ranks_run.h"
 #include "tests/trainer/small_run.h"
 #include "trainer/result_queue.h"
@@ -20,84 +18,8 @@
 namespace verbatim {
 namespace {
 
-/// Compares what a stage uses with what was enqueued before, whatever marks say.
-class OrderCheck : public StageProbe {
- public:
-  explicit OrderCheck(std::uint32_t seed) : delays_(seed) {}
-
-  std::int64_t violations() const { return violations_; }
-  std::int64_t crossings() const { return crossings_; }
-
-  void BeforeTask(int stage, const Task& task) override { delays_.BeforeTask(stage, task); }
-  void OnRead(std::int64_t, const Layer& layer, LayerRead& read) override {
-    if (layer.IsVersioned()) Uses(written_, {layer.id, read.version});
-  }
-  void OnForward(std::int64_t seq, std::int32_t microbatch, const Layer&,
-                 const at::Tensor&) override {
-    Uses(activations_, {seq, microbatch});
-    Writes(activations_, {seq, microbatch});
-  }
-  bool OnGradients(std::int64_t seq, std::int32_t microbatch, const Layer&, std::span<at::Tensor>,
-                   std::span<const at::Tensor>) override {
-    // On every stage after the last stage's forward: gradients have come from there.
-    Uses(activations_, {seq, microbatch});
-    return false;
-  }
-  void BeforeUpdate(std::int64_t, const Layer& layer, std::span<const at::Tensor>,
-                    LayerState& state) override {
-    Uses(written_, {layer.id, state.version});
-  }
-  void AfterUpdate(std::int64_t seq, const Layer& layer, std::span<const at::Tensor>,
-                   LayerState&) override {
-    Writes(written_, {layer.id, seq});
-  }
-
- private:
-  using Moments = std::map<std::pair<std::int64_t, std::int64_t>, FakeDevice::Moment>;
-  using Key = Moments::key_type;
-
-  void Uses(Moments& moments, const Key& key) {
-    const std::lock_guard lock(mutex_);
-    const FakeDevice::Moment& moment = moments[key];
-    if (moment.stream >= 0 && moment.stream != FakeDevice::Now().stream) ++crossings_;
-    if (!FakeDevice::IsAfter(moment)) ++violations_;
-  }
-  void Writes(Moments& moments, const Key& key) {
-    const std::lock_guard lock(mutex_);
-    moments[key] = FakeDevice::Now();
-  }
-
-  RandomDelays delays_;
-  std::mutex mutex_;
-  Moments written_;      ///< by layer and version
-  Moments activations_;  ///< by subnet and micro-batch: the newest activation
-  std::int64_t violations_ = 0;
-  std::int64_t crossings_ = 0;
-};
-
-/// Delays, frozen layers, batch norm, dropout and moving partitions; a tied head, on text.
-std::vector<std::pair<const char*, Spec>> Specs() {
-  Spec plain = SmallSpec();
-  plain.training.microbatches = 3;
-  Spec frozen = SmallSpec();
-  frozen.supernet.stem.trainable = false;
-  Spec text = SmallTextSpec();
-  text.supernet.blocks[1].delay = 2;
-  return {
-      {"plain", plain}, {"frozen", frozen}, {"delayed", DelayedRanksSpec(4, 2)}, {"text", text}};
-}
-
-void ExpectEqual(const RanksRun& run, const RanksRun& reference) {
-  for (const TrainingOutcome& outcome : run.outcomes) {
-    EXPECT_EQ(outcome.status, RunStatus::kComplete) << outcome.detail;
-  }
-  // Without printing them: they are no text.
-  EXPECT_TRUE(ContentsOf(run.rows) == ContentsOf(reference.rows));
-  EXPECT_TRUE(run.layers == reference.layers);
-}
-
 TEST(DeviceOrderTest, EveryUseComesAfterWhatWroteIt) {
-  for (const auto& [name, spec] : Specs()) {
+  for (const auto& [name, spec] : DeviceSpecs()) {
     const RanksRun reference = TrainAlone(spec, SequentialOptions());
     for (const std::int64_t stages : {1, 2, 3, 6}) {
       SCOPED_TRACE(::testing::Message() << name << " on " << stages << " stages");
@@ -119,7 +41,7 @@ TEST(DeviceOrderTest, EveryUseComesAfterWhatWroteIt) {
 }
 
 TEST(DeviceOrderTest, AStreamThatForgetsToWaitIsNoticed) {
-  FakeDevice device(1, /*waits=*/false);
+  FakeDevice device(1, FakeDevice::Waits::kNever);
   OrderCheck check(1);
   TrainingOptions options;
   options.stages = 3;

@@ -13,6 +13,7 @@
 #include <random>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/device_stream.h"
 
@@ -29,9 +30,12 @@ class FakeDevice {
     std::int64_t time = 0;
   };
 
-  /// `waits`: false for streams that forget to wait for marks. The device outlives its streams and
-  /// their marks.
-  explicit FakeDevice(std::uint32_t seed, bool waits = true)
+  /// How streams wait for marks. kOnHost: their threads do, so that what they compute after it has
+  /// values that somebody else brings; kNever: they forget to.
+  enum class Waits { kOnDevice, kOnHost, kNever };
+
+  /// The device outlives its streams and their marks.
+  explicit FakeDevice(std::uint32_t seed, Waits waits = Waits::kOnDevice)
       : random_(seed), waits_(waits), thread_([this] { Compute(); }) {}
   ~FakeDevice() {
     {
@@ -59,6 +63,22 @@ class FakeDevice {
 
   std::int64_t marks() const { return marks_; }
 
+  /// A mark of somebody else's, after all of these: it is reached when Reach is called.
+  Mark Hold(const std::vector<Mark>& others) {
+    StreamClock clock;
+    for (const Mark& mark : others) Merge(mark, clock);
+    return std::make_shared<FakeMark>(*this, std::move(clock));
+  }
+  void Reach(const Mark& mark) {
+    const std::lock_guard lock(mutex_);
+    static_cast<const FakeMark&>(*mark).is_reached = true;
+    changed_.notify_all();
+  }
+  bool IsReached(const Mark& mark) {
+    const std::lock_guard lock(mutex_);
+    return !mark || static_cast<const FakeMark&>(*mark).is_reached;
+  }
+
  private:
   struct FakeMark : public DeviceMark {
     FakeMark(FakeDevice& owner, StreamClock at) : device(owner), clock(std::move(at)) {}
@@ -68,7 +88,7 @@ class FakeDevice {
     }
     FakeDevice& device;
     const StreamClock clock;
-    bool is_reached = false;  ///< guarded by the device's mutex
+    mutable bool is_reached = false;  ///< guarded by the device's mutex
   };
 
   class Stream : public DeviceStream {
@@ -82,11 +102,9 @@ class FakeDevice {
       return device_.Enqueue(std::make_shared<FakeMark>(device_, clock_));
     }
     void WaitFor(const Mark& mark) override {
-      if (!mark || !device_.waits_) return;
-      for (const auto& [stream, time] : static_cast<const FakeMark&>(*mark).clock) {
-        std::int64_t& known = clock_[stream];
-        known = std::max(known, time);
-      }
+      if (!mark || device_.waits_ == Waits::kNever) return;
+      Merge(mark, clock_);
+      if (device_.waits_ == Waits::kOnHost) mark->Synchronize();
     }
     void Uses(const at::Tensor&) override {}
     HandedTensor Give(const at::Tensor& tensor, at::Device) override { return {tensor, Record()}; }
@@ -100,6 +118,14 @@ class FakeDevice {
     const int id_;
     StreamClock clock_;
   };
+
+  static void Merge(const Mark& mark, StreamClock& clock) {
+    if (!mark) return;
+    for (const auto& [stream, time] : static_cast<const FakeMark&>(*mark).clock) {
+      std::int64_t& known = clock[stream];
+      known = std::max(known, time);
+    }
+  }
 
   Mark Enqueue(std::shared_ptr<FakeMark> mark) {
     const std::lock_guard lock(mutex_);
@@ -132,7 +158,7 @@ class FakeDevice {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::mt19937 random_;
-  const bool waits_;
+  const Waits waits_;
   int streams_ = 0;
   std::int64_t marks_ = 0;
   std::deque<std::shared_ptr<FakeMark>> queue_;

@@ -58,6 +58,67 @@ TEST(TensorMessageTest, ALayoutThatDoesNotFitIsRefused) {
   EXPECT_FALSE(TensorReader({}, at::kCPU).Strided().has_value());
 }
 
+TEST(TensorMessageTest, WhatGoesBesideAMessageIsLaidOutAlike) {
+  const at::Tensor base = at::arange(240, at::kFloat).view({4, 5, 12});
+  const at::Tensor tensors[] = {base.transpose(0, 2), base.narrow(2, 3, 5), base.narrow(0, 0, 0),
+                                at::arange(7, at::kLong).narrow(0, 3, 2), base.sum()};
+  Message message;
+  TensorWriter writer(message, /*goes_directly=*/true);
+  const std::vector<std::int64_t> numbers = {4, 5};
+  for (const at::Tensor& tensor : tensors) writer.Strided({tensor, nullptr});
+  writer.Numbers(numbers);
+  const std::vector<HandedTensor> payload = writer.Finish();
+  ASSERT_EQ(payload.size(), std::size(tensors));
+  ASSERT_EQ(message.tensors.size(), 2u);  // the numbers, and what goes beside them
+  EXPECT_GE(writer.bytes(), 960);
+
+  std::span<const SentTensor> sent = message.tensors;
+  const auto layouts = PayloadOf(sent);
+  ASSERT_TRUE(layouts.has_value()) << layouts.error().message;
+  std::vector<at::Tensor> memory;
+  for (std::size_t i = 0; i < layouts->size(); ++i) {
+    EXPECT_EQ((*layouts)[i], LayoutOf(tensors[i]));
+    memory.push_back(AllocateAlike((*layouts)[i], at::kCPU));
+    ElementsOf(memory.back()).copy_(ElementsOf(payload[i].tensor));
+  }
+  TensorReader reader(sent, memory);
+  for (const at::Tensor& tensor : tensors) {
+    const auto arrived = reader.Strided();
+    ASSERT_TRUE(arrived.has_value());
+    EXPECT_EQ(arrived->strides(), tensor.strides());
+    EXPECT_TRUE(at::equal(*arrived, tensor));
+    EXPECT_TRUE(tensor.numel() == 0 || Remainder(*arrived) == Remainder(tensor));
+  }
+  EXPECT_FALSE(reader.Strided().has_value());
+  EXPECT_FALSE(reader.End().has_value());
+  EXPECT_EQ(*reader.Numbers(), numbers);
+  EXPECT_TRUE(reader.End().has_value());
+}
+
+TEST(TensorMessageTest, WhatIsSaidToGoBesideAMessageIsChecked) {
+  std::vector<std::int64_t> good;
+  AppendLayout(LayoutOf(at::arange(6, at::kFloat).view({2, 3})), good);
+  ASSERT_TRUE(LayoutsOf(good).has_value());
+  for (std::size_t length = 1; length < good.size(); ++length) {
+    EXPECT_FALSE(LayoutsOf(std::span(good).first(length)).has_value()) << length;
+  }
+  for (std::size_t place = 0; place < good.size(); ++place) {
+    for (const std::int64_t value : {INT64_MIN, std::int64_t{-1}, INT64_MAX}) {
+      std::vector<std::int64_t> bad = good;
+      bad[place] = value;
+      EXPECT_FALSE(LayoutsOf(bad).has_value()) << place;
+    }
+  }
+  std::span<const SentTensor> nothing;
+  EXPECT_FALSE(PayloadOf(nothing).has_value());
+  std::vector<SentTensor> no_numbers;
+  AppendTensor(at::arange(4, at::kFloat), no_numbers);
+  std::span<const SentTensor> sent = no_numbers;
+  EXPECT_FALSE(PayloadOf(sent).has_value());
+  TensorReader reader({}, std::vector{at::arange(4, at::kFloat)});
+  EXPECT_FALSE(reader.Tensor(at::kFloat, std::vector<std::int64_t>{5}).has_value());
+}
+
 TEST(LayerMessageTest, AWholeLayerArrivesAndAWrongOneIsRefused) {
   Spec spec = SmallSpec();
   spec.supernet.stem.delay = 3;
@@ -67,8 +128,13 @@ TEST(LayerMessageTest, AWholeLayerArrivesAndAWrongOneIsRefused) {
   for (const Layer& layer : experiment.space.layers()) {
     const LayerState& state = experiment.layers[layer.id];
     Message message;
-    PutState(state, message);
-    const auto received = TakeLayer(message, layer, optimizer, at::kCPU);
+    TensorWriter writer(message);
+    PutState(state, message, writer);
+    EXPECT_TRUE(writer.Finish().empty());
+    const auto take = [&] {
+      return TakeLayer(message, layer, optimizer, TensorReader(message.tensors, at::kCPU));
+    };
+    const auto received = take();
     ASSERT_TRUE(received.has_value()) << received.error().message;
     EXPECT_TRUE(received->is_whole);
     EXPECT_EQ(received->state.version, state.version);
@@ -81,7 +147,7 @@ TEST(LayerMessageTest, AWholeLayerArrivesAndAWrongOneIsRefused) {
     }
     while (!message.tensors.empty()) {
       message.tensors.pop_back();
-      const auto cut = TakeLayer(message, layer, optimizer, at::kCPU);
+      const auto cut = take();
       const bool is_read = message.tensors.size() == layer.parameters.size();
       EXPECT_EQ(cut.has_value(), is_read) << message.tensors.size() << " tensors";
     }

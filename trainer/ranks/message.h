@@ -39,6 +39,7 @@ enum class MessageKind : std::uint8_t {
   kClock = 13,    ///< to rank 0: what its clock says; its answer, in `text`: nanoseconds, decimal
   kLeaving = 14,  ///< the network's own: nothing more comes of the sender
   kHeardAll = 15,  ///< the network's own: the answer to that
+  kInvite = 16,    ///< what opens the channels from the sender's GPUs to the receiver's: `text`
 };
 
 /// Fields that a kind does not name are zero, and are checked to be.

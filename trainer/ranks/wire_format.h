@@ -50,6 +50,7 @@ inline constexpr std::array kKinds = {
     KindFields{MessageKind::kClock, kText},
     KindFields{MessageKind::kLeaving, 0},
     KindFields{MessageKind::kHeardAll, 0},
+    KindFields{MessageKind::kInvite, kText},
 };
 
 }  // namespace verbatim::wire

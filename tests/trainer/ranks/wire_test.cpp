@@ -58,6 +58,7 @@ std::vector<Message> Samples() {
       {.kind = MessageKind::kClock, .text = "17"},
       {.kind = MessageKind::kLeaving},
       {.kind = MessageKind::kHeardAll},
+      {.kind = MessageKind::kInvite, .text = "nccl:00ff"},
   };
   return samples;
 }
