@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "fuzz/scratch_file.h"
 #include "fuzz/target.h"
+#include "recorder/step_recorder.h"
 #include "store/reader.h"
 #include "store/record_file.h"
 #include "store/writer.h"
@@ -36,11 +37,17 @@ void CheckWritten(const Status& status) {
   VERBATIM_CHECK(status.has_value(), "{}", status.error().message);
 }
 
-// Pages of 512 bytes, so that a mutation has a chance to hit something.
-void Shrink(const std::filesystem::path& path) {
-  SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
-  database.exec("PRAGMA page_size = 512");
-  database.exec("VACUUM");
+// The record's bytes, with pages of 512, so that a mutation has a chance to hit something.
+std::string TakeShrunk(const std::filesystem::path& path) {
+  {
+    SQLite::Database database(path.string(), SQLite::OPEN_READWRITE);
+    database.exec("PRAGMA page_size = 512");
+    database.exec("VACUUM");
+  }
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::filesystem::remove(path);
+  return bytes.str();
 }
 
 std::string SmallRecord(const std::string& level) {
@@ -50,11 +57,31 @@ std::string SmallRecord(const std::string& level) {
   VERBATIM_CHECK(writer.has_value(), "{}", writer.error().message);
   CheckWritten((*writer)->WriteSubnets(sample.subnets));
   CheckWritten((*writer)->Close(RunStatus::kComplete, "", sample.evaluations));
-  Shrink(path);
-  std::ostringstream bytes;
-  bytes << std::ifstream(path, std::ios::binary).rdbuf();
-  std::filesystem::remove(path);
-  return bytes.str();
+  return TakeShrunk(path);
+}
+
+std::string SmallStepRecord() {
+  const std::filesystem::path path = ScratchFolder() / "seed.db";
+  StepRun run;
+  run.record_level = "full";
+  run.spec.gradients = true;
+  const std::vector<StepLayer> layers = {
+      {StepLayerKind::kParameter, "weight", DType::kFloat32, {2, 3}, "", {"tied"}, MakeDigest(1)},
+      {StepLayerKind::kCaptured, "output", DType::kFloat32, {}, "", {}, {}}};
+  StepRecorderOptions options;
+  options.overwrite = true;
+  auto recorder = StepRecorder::Open(path, run, layers, {}, options);
+  VERBATIM_CHECK(recorder.has_value(), "{}", recorder.error().message);
+  for (std::int64_t step = 0; step < 20; ++step) {
+    StepRow row;
+    row.facts = {10 * step, MakeDigest(2, step), {{"lr", "0.1"}}, {}, {MakeDigest(3, step)}};
+    if (step == 7) row.facts.outside = {0};
+    row.layers = {{0, MakeDigest(4, step), MakeDigest(5, step), MakeDigest(6, step)}};
+    row.captured = {{0, 1, MakeDigest(7, step)}};
+    CheckWritten((*recorder)->Record(std::move(row)));
+  }
+  CheckWritten((*recorder)->Close(RunStatus::kComplete, ""));
+  return TakeShrunk(path);
 }
 
 }  // namespace
@@ -69,7 +96,7 @@ void RunRecord(std::string_view input) {
 }
 
 std::vector<std::string> RecordSeeds() {
-  return {SmallRecord("losses"), SmallRecord("weights"), SmallRecord("full")};
+  return {SmallRecord("losses"), SmallRecord("weights"), SmallRecord("full"), SmallStepRecord()};
 }
 
 }  // namespace verbatim::fuzz

@@ -11,7 +11,7 @@ constexpr Target kTargets[] = {
     {"packed", RunPacked, PackedSeeds}, {"safetensors", RunSafetensors, SafetensorsSeeds},
     {"head", RunHead, HeadSeeds},       {"proof", RunProof, ProofSeeds},
     {"key", RunKey, nullptr},           {"wire", RunWire, WireSeeds},
-    {"part", RunPart, PartSeeds},
+    {"part", RunPart, PartSeeds},       {"step", RunStep, StepSeeds},
 };
 
 }  // namespace

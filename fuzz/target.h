@@ -38,6 +38,7 @@ void RunProof(std::string_view input);
 void RunKey(std::string_view input);
 void RunWire(std::string_view input);
 void RunPart(std::string_view input);
+void RunStep(std::string_view input);
 
 std::vector<std::string> CostsSeeds();
 std::vector<std::string> RecordSeeds();
@@ -47,5 +48,6 @@ std::vector<std::string> HeadSeeds();
 std::vector<std::string> ProofSeeds();
 std::vector<std::string> WireSeeds();
 std::vector<std::string> PartSeeds();
+std::vector<std::string> StepSeeds();
 
 }  // namespace verbatim::fuzz

@@ -12,6 +12,7 @@ namespace verbatim {
 namespace {
 
 constexpr double kInt64Limit = 9223372036854775808.0;
+constexpr double kUint64Limit = 2 * kInt64Limit;
 
 std::string Quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -47,8 +48,9 @@ std::string SettingText(std::int64_t value) {
 std::string SettingText(double value) {
   if (std::isnan(value)) return Quoted("NaN");
   if (std::isinf(value)) return Quoted(value > 0 ? "Infinity" : "-Infinity");
-  if (std::trunc(value) == value && std::abs(value) < kInt64Limit) {
-    return SettingText(static_cast<std::int64_t>(value));
+  if (std::trunc(value) == value && value >= -kInt64Limit && value < kUint64Limit) {
+    if (value < 0) return SettingText(static_cast<std::int64_t>(value));
+    return std::to_string(static_cast<std::uint64_t>(value));
   }
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value);

@@ -27,6 +27,8 @@ TEST(Settings, HaveOneTextPerValue) {
       {SettingText(-0.0), "0"},
       {SettingText(100000.0), "100000"},
       {SettingText(1e-5), "1e-05"},
+      {SettingText(1e19), "10000000000000000000"},
+      {SettingText(-9223372036854775808.0), "-9223372036854775808"},
       {SettingText(1e22), "1e+22"},
       {SettingText(static_cast<double>(0.1f)), "0.10000000149011612"},
       {SettingText(std::nan("")), R"("NaN")"},
