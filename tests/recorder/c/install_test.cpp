@@ -4,10 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <map>
 
 #include "recorder/content_digest.h"
 #include "tests/store/sample_record.h"
+#include "verify/examine.h"
+#include "verify/report.h"
 
 namespace verbatim {
 namespace {
@@ -38,9 +39,8 @@ class InstallTest : public ::testing::Test {
     ASSERT_TRUE(reader) << reader.error().message;
     EXPECT_EQ((*reader)->Kind(), RunKind::kSteps);
     EXPECT_EQ((*reader)->Run()->status, RunStatus::kComplete);
-    EXPECT_EQ((*reader)->SchemaProblems(), std::vector<std::string>{});
-    EXPECT_EQ((*reader)->IntegrityProblems(), std::vector<std::string>{});
-    EXPECT_EQ((*reader)->TreeSize(), 50);
+    const Verdict verdict = ExamineRecord(**reader, record.string());
+    EXPECT_EQ(verdict.exit_code(), 0) << RenderText(verdict);
     const auto subnets = ReadSubnets(**reader);
     ASSERT_TRUE(subnets) << subnets.error().message;
     ASSERT_EQ(subnets->size(), 50u);
