@@ -31,6 +31,9 @@ struct EqualityMap {
   std::int64_t subnets_per_column = 1;
   std::int32_t positions = 0;
   std::vector<Equality> cells;  ///< column × positions, column by column
+  /// What the positions are called, where they are not the record's; columns are then those of the
+  /// steps compared, in order.
+  std::vector<std::string> names;
 
   std::int64_t columns() const {
     return positions == 0 ? 0 : static_cast<std::int64_t>(cells.size()) / positions;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -31,22 +32,6 @@ Error NoSuchLayer(const char* side, const std::string& name, const std::vector<L
   return {ErrorKind::kBadInput, fmt::format("{} has no layer '{}'", side, name), std::move(hint)};
 }
 
-/// The names of B's that renamings take.
-Result<std::set<std::string_view>> CheckRenames(const LayerNames& renames, const Index& of_a,
-                                                const std::vector<LayerRow>& a, const Index& of_b,
-                                                const std::vector<LayerRow>& b) {
-  std::set<std::string_view> taken;
-  for (const auto& [in_a, in_b] : renames) {
-    if (!of_a.contains(in_a)) return tl::unexpected(NoSuchLayer("A", in_a, a));
-    if (!of_b.contains(in_b)) return tl::unexpected(NoSuchLayer("B", in_b, b));
-    if (!taken.insert(in_b).second) {
-      return BadInput(fmt::format("B's layer '{}' is named twice", in_b),
-                      "A layer of B can be one of A's only.");
-    }
-  }
-  return taken;
-}
-
 std::string Renamed(const std::string& name, const LayerNames& renames) {
   const auto found = renames.find(name);
   return found == renames.end() ? name : found->second;
@@ -61,6 +46,30 @@ std::set<std::string> OtherNames(std::string_view also, const LayerNames& rename
     also.remove_prefix(end == std::string_view::npos ? also.size() : end + 2);
   }
   return names;
+}
+
+/// Whether a layer bears the name, be it as one of several.
+bool HasName(const Index& index, const std::vector<LayerRow>& layers, const std::string& name) {
+  return index.contains(name) || std::ranges::any_of(layers, [&](const LayerRow& row) {
+           const auto text = ParseStepLayer(row.op);
+           return text && OtherNames(text->also, {}).contains(name);
+         });
+}
+
+/// The names of B's that renamings take.
+Result<std::set<std::string_view>> CheckRenames(const LayerNames& renames, const Index& of_a,
+                                                const std::vector<LayerRow>& a, const Index& of_b,
+                                                const std::vector<LayerRow>& b) {
+  std::set<std::string_view> taken;
+  for (const auto& [in_a, in_b] : renames) {
+    if (!HasName(of_a, a, in_a)) return tl::unexpected(NoSuchLayer("A", in_a, a));
+    if (!HasName(of_b, b, in_b)) return tl::unexpected(NoSuchLayer("B", in_b, b));
+    if (!taken.insert(in_b).second) {
+      return BadInput(fmt::format("B's layer '{}' is named twice", in_b),
+                      "A layer of B can be one of A's only.");
+    }
+  }
+  return taken;
 }
 
 bool IsCaptured(const LayerRow& row) {

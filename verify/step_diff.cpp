@@ -316,6 +316,7 @@ void StepDiff::AddStepsCheck() {
     comparison.layers.clear();
     comparison.map = {};
   }
+  for (const LayerRow& layer : matching_.a) comparison.map.names.push_back(layer.name);
   for (Difference& origin : comparison.origins) {
     UseLayersOfA(origin);
     Judge(origin);

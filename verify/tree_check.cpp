@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "verify/examine.h"
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -20,7 +21,8 @@ void TreeCheck::CheckNode(int level, std::int64_t index, const TreeNode& node) {
   ++nodes_;
   const auto about = [&](const char* problem) {
     const std::int64_t first = index << level;
-    return fmt::format("subnets {} … {}: the tree node over them (level {}) {}", first,
+    const char* const rows = reader_.Kind() == RunKind::kSteps ? "rows" : "subnets";
+    return fmt::format("{} {} … {}: the tree node over them (level {}) {}", rows, first,
                        first + (std::int64_t{1} << level) - 1, level, problem);
   };
   const auto stored = reader_.StoredNode(level, index);
@@ -46,7 +48,7 @@ Check TreeCheck::Finish() {
                                     FormatCount(*stored - nodes_, "tree node", "tree nodes")));
     }
   }
-  check_.detail = fmt::format("over {}, content {}", FormatCount(tree_.size(), "subnet", "subnets"),
+  check_.detail = fmt::format("over {}, content {}", CountRows(tree_.size(), reader_.Kind()),
                               ToShortHex(tree_.ContentRoot()));
   if (stopped_) check_.detail += "; those after it cannot be read";
   return std::move(check_);

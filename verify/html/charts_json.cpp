@@ -71,7 +71,7 @@ Json TimelineJson(const Verdict& verdict, const StageTimeline& timeline) {
 Json MapJson(const Verdict& verdict, const ReportData& data) {
   if (!verdict.comparison || verdict.comparison->map.cells.empty()) return nullptr;
   const EqualityMap& map = verdict.comparison->map;
-  std::vector<std::string> names = PositionNames(data.layers);
+  std::vector<std::string> names = map.names.empty() ? PositionNames(data.layers) : map.names;
   names.resize(static_cast<std::size_t>(map.positions));
   std::string cells;
   for (const Equality cell : map.cells) cells += static_cast<char>('0' + static_cast<int>(cell));
@@ -80,6 +80,7 @@ Json MapJson(const Verdict& verdict, const ReportData& data) {
   json["subnets_per_column"] = map.subnets_per_column;
   json["subnets"] = verdict.comparison->subnets_compared;
   json["cells"] = cells;
+  if (verdict.run.kind == RunKind::kSteps) json["word"] = "compared step";
   return json;
 }
 
@@ -101,6 +102,7 @@ Json GraphJson(const ReportData& data) {
 
 std::string ChartsJson(const Verdict& verdict, const ReportData& data) {
   Json json;
+  if (verdict.run.kind == RunKind::kSteps) json["word"] = "step";
   json["loss"] = LossJson(verdict, data);
   json["timeline"] = TimelineJson(verdict, data.timeline);
   json["map"] = MapJson(verdict, data);

@@ -9,6 +9,7 @@
 #include "verify/html/html_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -63,29 +64,36 @@ const char* EqualityText(Equality equality) {
   return "";
 }
 
-std::string LossTable(const LossCurve& curve) {
+std::string LossTable(const LossCurve& curve, RunKind kind) {
   std::string rows;
   for (const LossWindow& window : curve.windows) {
     rows += RowHtml({Range(window.first, window.last), FormatNumber(window.lowest, 6),
                      FormatNumber(window.mean, 6), FormatNumber(window.highest, 6)});
   }
-  return TableHtml("Losses of the record", {"subnets", "lowest", "mean", "highest"}, rows);
+  return TableHtml("Losses of the record", {WordsOf(kind).many, "lowest", "mean", "highest"}, rows);
 }
 
-std::string LossCaption(const LossCurve& curve) {
-  std::string caption = fmt::format("Loss of {}", FormatCount(curve.subnets, "subnet", "subnets"));
+/// Rows that a full window of the mean holds. Steps' numbers may lie apart.
+std::int64_t InWindow(const LossCurve& curve, RunKind kind) {
+  if (kind == RunKind::kSupernet) {
+    return curve.windows.front().last - curve.windows.front().first + 1;
+  }
+  return (curve.subnets + LossCurve::kWindowsMax - 1) / LossCurve::kWindowsMax;
+}
+
+std::string LossCaption(const LossCurve& curve, RunKind kind) {
+  std::string caption = fmt::format("Loss of {}", CountRows(curve.subnets, kind));
   if (curve.subnets_per_bucket > 1) {
     caption += fmt::format(", as the lowest and the highest of every {}", curve.subnets_per_bucket);
   }
   if (curve.windows.size() > 1) {
     caption += fmt::format("; the thick line is the mean over every {}",
-                           FormatCount(curve.windows.front().last - curve.windows.front().first + 1,
-                                       "subnet", "subnets"));
+                           CountRows(InWindow(curve, kind), kind));
   }
   if (curve.not_finite > 0) {
-    caption += fmt::format(". {} NaN or infinite, first at subnet {}, and not drawn",
+    caption += fmt::format(". {} NaN or infinite, first at {} {}, and not drawn",
                            FormatCount(curve.not_finite, "loss is", "losses are"),
-                           *curve.first_not_finite);
+                           WordsOf(kind).one, *curve.first_not_finite);
   }
   return caption + ".";
 }
@@ -120,14 +128,15 @@ std::string TimelineCaption(const Verdict& verdict, const StageTimeline& timelin
       HasFocus(verdict) ? "around the first difference" : "its first part", Range(first, last));
 }
 
-std::string LayersTable(const Comparison& comparison) {
+std::string LayersTable(const Comparison& comparison, RunKind kind) {
   std::string rows;
   for (const LayerTaint& layer : comparison.layers) {
     rows +=
         RowHtml({CodeHtml(layer.name), FormatCount(layer.first_seq), FormatCount(layer.accesses)});
   }
   return TableHtml("Layers whose versions differ",
-                   {"layer", "first at subnet", "accesses that differ"}, rows);
+                   {"layer", fmt::format("first at {}", WordsOf(kind).one), "accesses that differ"},
+                   rows);
 }
 
 std::string GraphTable(const Neighbourhood& neighbourhood) {
@@ -150,12 +159,14 @@ std::string GraphTable(const Neighbourhood& neighbourhood) {
 
 std::string LossHtml(const Verdict& verdict, const ReportData& data) {
   if (data.losses.points.empty()) return "";
+  const RunKind kind = verdict.run.kind;
   std::vector<Key> keys{{"line record", RecordNames(verdict).first}};
   const std::string dashed = fmt::format("{}, dashed", RecordNames(verdict).second);
   if (data.reference_losses) keys.push_back({"line reference", dashed.c_str()});
-  return SectionHtml("loss", "Loss",
-                     FigureHtml("loss", "Line chart of the loss by subnet", Legend(keys),
-                                LossCaption(data.losses), LossTable(data.losses)));
+  return SectionHtml(
+      "loss", "Loss",
+      FigureHtml("loss", fmt::format("Line chart of the loss by {}", WordsOf(kind).one),
+                 Legend(keys), LossCaption(data.losses, kind), LossTable(data.losses, kind)));
 }
 
 std::string TimelineHtml(const Verdict& verdict, const ReportData& data) {
@@ -172,19 +183,21 @@ std::string TimelineHtml(const Verdict& verdict, const ReportData& data) {
 std::string EqualityMapHtml(const Verdict& verdict, const ReportData& data) {
   if (!verdict.comparison || verdict.comparison->map.cells.empty()) return OriginsHtml(verdict);
   const Comparison& comparison = *verdict.comparison;
+  const RunKind kind = verdict.run.kind;
   const std::string caption = fmt::format(
       "Every access that was compared: {} by position. Each column stands for {} and shows the "
       "strongest mark among them.",
-      FormatCount(comparison.subnets_compared, "subnet", "subnets"),
-      FormatCount(comparison.map.subnets_per_column, "subnet", "subnets"));
-  const auto positions = std::ssize(PositionNames(data.layers));
-  const std::string figure =
-      FigureHtml("map", fmt::format("Map of equality: subnets by {} positions", positions),
-                 Legend({{"equal", "equal"},
-                         {"tainted", "tainted, hatched"},
-                         {"origin", "origin ×"},
-                         {"not-compared", "nothing to compare"}}),
-                 caption, LayersTable(comparison));
+      CountRows(comparison.subnets_compared, kind),
+      CountRows(comparison.map.subnets_per_column, kind));
+  const auto positions = comparison.map.names.empty() ? std::ssize(PositionNames(data.layers))
+                                                      : std::ssize(comparison.map.names);
+  const std::string figure = FigureHtml(
+      "map", fmt::format("Map of equality: {} by {} positions", WordsOf(kind).many, positions),
+      Legend({{"equal", "equal"},
+              {"tainted", "tainted, hatched"},
+              {"origin", "origin ×"},
+              {"not-compared", "nothing to compare"}}),
+      caption, LayersTable(comparison, kind));
   return SectionHtml("map", "Equality", figure + OriginsHtml(verdict));
 }
 

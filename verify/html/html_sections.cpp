@@ -11,6 +11,7 @@
 #include "verify/html/html_text.h"
 #include "verify/markup.h"
 #include "verify/report.h"
+#include "verify/run_words.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -69,10 +70,12 @@ std::string SettingRows(const Verdict& verdict, const ReportData& data) {
   rows += OwnRow("started", run.started_utc,
                  other == nullptr ? std::nullopt : std::optional(other->started_utc));
   row("status", [](const RunInfo& r) { return std::string(ToString(r.status)); });
-  row("policy", [](const RunInfo& r) { return r.policy; });
-  row("stages", [](const RunInfo& r) { return FormatCount(r.stages); });
-  row("most subnets in flight", [](const RunInfo& r) { return FormatCount(r.in_flight); });
-  row("partition", [](const RunInfo& r) { return r.partition; });
+  if (run.kind == RunKind::kSupernet) {
+    row("policy", [](const RunInfo& r) { return r.policy; });
+    row("stages", [](const RunInfo& r) { return FormatCount(r.stages); });
+    row("most subnets in flight", [](const RunInfo& r) { return FormatCount(r.in_flight); });
+    row("partition", [](const RunInfo& r) { return r.partition; });
+  }
   row("device", [](const RunInfo& r) { return r.device; });
   row("level", [](const RunInfo& r) { return r.record_level; });
   row("recorded by", [](const RunInfo& r) { return "verbatim " + r.tool_version; });
@@ -85,13 +88,14 @@ std::string SettingRows(const Verdict& verdict, const ReportData& data) {
 std::string CountRows(const Verdict& verdict) {
   const Counts& counts = verdict.counts;
   std::string rows;
-  const auto row = [&](const char* name, std::int64_t count) {
+  const auto row = [&](std::string_view name, std::int64_t count) {
     rows += RowHtml({EscapeXml(name), FormatCount(count)});
   };
-  row("subnets planned", counts.subnets_planned);
-  row("subnets recorded", counts.subnets);
+  const std::string many = WordsOf(verdict.run.kind).many;
+  row(many + " planned", counts.subnets_planned);
+  row(many + " recorded", counts.subnets);
   row("accesses recorded", counts.accesses);
-  row("subnets audited for causality", counts.subnets_audited);
+  row(many + " audited for causality", counts.subnets_audited);
   row("violations of causality", counts.violations);
   if (verdict.reexecuted) {
     row("subnets to be re-executed", verdict.coverage.executed);
@@ -99,32 +103,37 @@ std::string CountRows(const Verdict& verdict) {
   }
   if (verdict.comparison) {
     const Comparison& comparison = *verdict.comparison;
-    row("subnets compared", comparison.subnets_compared);
-    row("subnets equal", comparison.subnets_equal);
+    row(many + " compared", comparison.subnets_compared);
+    row(many + " equal", comparison.subnets_equal);
     row("accesses compared", comparison.accesses_compared);
     row("accesses different", comparison.accesses_different);
     row("origins", comparison.origin_count);
-    row("tainted subnets", comparison.tainted_count);
+    row("tainted " + many, comparison.tainted_count);
   }
   return rows;
 }
 
 std::string ComparedSentence(const Verdict& verdict) {
   if (verdict.kind == VerdictKind::kDiff) {
-    return "Two records were compared, subnet by subnet, in everything that both hold.";
+    return fmt::format("Two records were compared, {0} by {0}, in everything that both hold.",
+                       WordsOf(verdict.run.kind).one);
   }
-  std::string text = "The record was examined by itself: integrity, stream and causality. ";
+  const bool is_steps = verdict.run.kind == RunKind::kSteps;
+  std::string text =
+      is_steps ? "The record of another trainer was examined by itself: integrity and causality. "
+               : "The record was examined by itself: integrity, stream and causality. ";
   if (verdict.reexecuted) {
     text += fmt::format(
         "Then {} trained again, and everything that is recorded of them was compared, bit for bit, "
         "with {}. ",
         FormatCount(verdict.coverage.executed, "of its subnets was", "of its subnets were"),
         ReferenceText(verdict.coverage));
-  } else {
+  } else if (!is_steps) {
     text += "Nothing was re-executed. ";
   }
   if (!verdict.reference.empty()) {
-    text += "Every subnet that a recorded reference holds too was compared with it.";
+    text += fmt::format("Every {} that a recorded reference holds too was compared with it.",
+                        WordsOf(verdict.run.kind).one);
   }
   return text;
 }
@@ -260,8 +269,8 @@ std::string OriginsHtml(const Verdict& verdict) {
   const std::int64_t more = comparison.origin_count - std::ssize(comparison.origins);
   if (more > 0) html += fmt::format("<p>and {} more origins</p>\n", FormatCount(more));
   if (comparison.tainted_count > 0) {
-    html += fmt::format("<p>Tainted subnets, which follow from these: {}</p>\n",
-                        RangesText(comparison.tainted));
+    html += fmt::format("<p>Tainted {}, which follow from these: {}</p>\n",
+                        WordsOf(verdict.run.kind).many, RangesText(comparison.tainted));
   }
   return html;
 }
@@ -271,6 +280,10 @@ std::string NextCommandsHtml(const Verdict& verdict) {
   std::string html;
   if (verdict.first_difference && !verdict.first_difference->next_command.empty()) {
     html += CommandHtml(verdict.first_difference->next_command);
+  }
+  if (verdict.run.kind == RunKind::kSteps) {
+    html += CommandHtml(fmt::format("verbatim show {}", record));
+    return SectionHtml("next", "Next", html);
   }
   if (verdict.kind == VerdictKind::kVerify && !verdict.reexecuted && !verdict.damaged) {
     html += CommandHtml(fmt::format("verbatim verify {} --reexecute all", record));

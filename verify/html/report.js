@@ -5,6 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const EQUALITY = ["not-compared", "equal", "tainted", "origin"];
   const PHASE = ["forward", "backward", "update"];
+  const word = data.word || "subnet";
   const count = d3.format(",");
   const significant = d3.format(".5~g");
 
@@ -40,7 +41,7 @@
       .attr("y1", top).attr("y2", bottom);
     const left = x > width - 110;
     svg.append("text").attr("class", "focus").attr("x", left ? x - 5 : x + 5).attr("y", top + 9)
-      .attr("text-anchor", left ? "end" : "start").text(`≠ subnet ${seq}`);
+      .attr("text-anchor", left ? "end" : "start").text(`≠ ${word} ${seq}`);
   }
 
   function drawCurve(svg, curve, kind, x, y) {
@@ -55,7 +56,7 @@
     means.forEach((d) => tip(
       svg.append("circle").attr("class", `point ${kind}`).attr("r", 2.25)
         .attr("cx", x(d.middle)).attr("cy", y(d.mean)),
-      `${curve.name}, ${d.first === d.last ? `subnet ${d.first}` : `subnets ${d.first}–${d.last}`}\n` +
+      `${curve.name}, ${d.first === d.last ? `${word} ${d.first}` : `${word}s ${d.first}–${d.last}`}\n` +
         `mean ${significant(d.mean)}, lowest ${significant(d.lowest)}, highest ` +
         significant(d.highest)));
   }
@@ -74,7 +75,7 @@
       d3.axisBottom(x).ticks(Math.min(10, width / 80)).tickSizeOuter(0).tickFormat(count));
     axis(svg, margin.left, 0, d3.axisLeft(y).ticks(5).tickSizeOuter(0));
     svg.append("text").attr("class", "muted").attr("x", width - margin.right).attr("y", height - 4)
-      .attr("text-anchor", "end").text("subnet");
+      .attr("text-anchor", "end").text(word);
     curves.forEach(([kind, curve]) => drawCurve(svg, curve, kind, x, y));
     if (loss.focus !== null) {
       focusLine(svg, x(loss.focus), margin.top, height - margin.bottom, loss.focus, width);
@@ -147,7 +148,8 @@
   function runTip(map, run) {
     const first = run.begin * map.subnets_per_column;
     const last = Math.min(run.end * map.subnets_per_column, map.subnets) - 1;
-    const subnets = first >= last ? `subnet ${first}` : `subnets ${first}–${last}`;
+    const one = map.word || word;
+    const subnets = first >= last ? `${one} ${first}` : `${one}s ${first}–${last}`;
     return `${map.positions[run.position]}, ${subnets}: ${EQUALITY[run.equality].replace("-", " ")}`;
   }
 
@@ -160,7 +162,12 @@
     const positions = map.positions.length;
     const columns = map.cells.length / positions;
     const row = Math.max(7, Math.min(16, 360 / positions));
-    const margin = { top: 4, right: 14, bottom: 34, left: 62 };
+    // Names of a model's tensors are long, and differ at their ends.
+    const longest = d3.max(map.positions, (name) => name.length) || 0;
+    const left = Math.max(62, Math.min(6 * longest + 12, 0.3 * box.clientWidth));
+    const named = (name) => (6 * name.length + 12 <= Math.max(left, 62) ? name
+      : `…${name.slice(-Math.max(4, Math.floor((left - 18) / 6)))}`);
+    const margin = { top: 4, right: 14, bottom: 34, left };
     const { svg, width, height } = sheet(box, margin.top + row * positions + margin.bottom);
     const x = d3.scaleLinear().domain([0, columns]).range([margin.left, width - margin.right]);
     const y = (position) => margin.top + row * position;
@@ -178,13 +185,13 @@
     map.positions.forEach((name, position) => {
       if (position % every !== 0) return;
       svg.append("text").attr("class", "muted").attr("x", margin.left - 6).attr("text-anchor", "end")
-        .attr("y", y(position) + row / 2 + 4).text(name);
+        .attr("y", y(position) + row / 2 + 4).text(named(name));
     });
     const subnet = d3.scaleLinear().domain([0, columns * map.subnets_per_column]).range(x.range());
     axis(svg, 0, height - margin.bottom,
       d3.axisBottom(subnet).ticks(Math.min(10, width / 80)).tickSizeOuter(0).tickFormat(count));
     svg.append("text").attr("class", "muted").attr("x", width - margin.right).attr("y", height - 4)
-      .attr("text-anchor", "end").text("subnet");
+      .attr("text-anchor", "end").text(map.word || word);
   }
 
   function shorten(text, width) {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "verify/run_words.h"
+
 namespace verbatim {
 namespace {
 
@@ -39,7 +41,7 @@ std::optional<std::int64_t> ReadWholeRun(const RecordReader& record, ReportData&
   Span span;
   LossCurveBuilder losses(record.SubnetCount().value_or(0));
   const Status read = record.ForEachSubnet({false, false, true}, [&](const SubnetRow& subnet) {
-    losses.Add(subnet.seq, subnet.loss_bits);
+    losses.Add(NumberOf(subnet), subnet.loss_bits);
     AddActivity(subnet, data, span);
     last = subnet.seq;
     return true;
@@ -54,7 +56,7 @@ void ReadReference(const RecordReader& reference, ReportData& data) {
   if (auto run = reference.Run()) data.reference_run = *std::move(run);
   LossCurveBuilder losses(reference.SubnetCount().value_or(0));
   const Status read = reference.ForEachSubnet({false, false, false}, [&](const SubnetRow& subnet) {
-    losses.Add(subnet.seq, subnet.loss_bits);
+    losses.Add(NumberOf(subnet), subnet.loss_bits);
     return true;
   });
   if (!read) data.problems.push_back("the reference: " + read.error().message);
@@ -79,9 +81,11 @@ ReportData ReadReportData(const Verdict& verdict, const RecordReader& record,
   Take(record.Layers(), data.layers, data);
   const std::optional<std::int64_t> last = ReadWholeRun(record, data);
   if (reference != nullptr) ReadReference(*reference, data);
-  const std::optional<std::int64_t> focus = Focus(verdict);
-  Take(ReadStageTimeline(record, verdict.run, focus), data.timeline, data);
-  if (focus || last) {
+  // A step run has no tasks, and each of its steps follows the one before.
+  const bool is_steps = verdict.run.kind == RunKind::kSteps;
+  const std::optional<std::int64_t> focus = is_steps ? std::nullopt : Focus(verdict);
+  if (!is_steps) Take(ReadStageTimeline(record, verdict.run, focus), data.timeline, data);
+  if (!is_steps && (focus || last)) {
     auto found = ReadNeighbourhood(record, data.layers, verdict, focus ? *focus : *last);
     if (found) {
       data.neighbourhood = *std::move(found);
