@@ -13,6 +13,7 @@
 
 #include "cli/engine_process.h"
 #include "cli/forward.h"
+#include "cli/step_runs.h"
 #include "cli/version.h"
 #include "replay/plan.h"
 #include "store/reader.h"
@@ -140,6 +141,7 @@ Result<RecordDiagnosis> DiagnoseRecord(const fs::path& path, const Diagnosis& he
                                        const std::optional<fs::path>& data_folder,
                                        EngineAnswers& answers) {
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(path));
+  RETURN_IF_ERROR(RefuseStepRun(*reader, path.string()));
   ASSIGN_OR_RETURN(const RunInfo run, reader->Run());
   ASSIGN_OR_RETURN(const auto recorded, reader->Environment());
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, path.string() + ": recorded spec"));

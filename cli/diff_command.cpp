@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
+#include "cli/step_runs.h"
 #include "store/reader.h"
 #include "verify/diff.h"
 #include "verify/first_difference.h"
@@ -28,6 +29,8 @@ namespace fs = std::filesystem;
 struct DiffOptions {
   fs::path a;
   fs::path b;
+  fs::path rename;
+  bool replicas = false;
   bool first = false;
   bool explain = false;
   std::optional<fs::path> data;
@@ -47,12 +50,19 @@ constexpr const char* kFooter =
     "and\n"
     "whether rows were changed after they were written, is not looked at then.\n"
     "\n"
+    "Step runs, which other trainers recorded, meet by the names of layers and the numbers of "
+    "steps,\n"
+    "wherever both have some: other lengths, intervals and beginnings are compared where they "
+    "meet.\n"
+    "\n"
     "Exit code 0: equal in everything that both hold; 1: a difference; 3: a record is damaged.\n"
     "\n"
     "Examples:\n"
     "  verbatim diff monday.db tuesday.db\n"
     "  verbatim diff monday.db tuesday.db --explain\n"
     "  verbatim diff monday.db tuesday.db --first\n"
+    "  verbatim diff ours.db theirs.db --rename names.json\n"
+    "  verbatim diff run.rank0.db run.rank1.db --replicas\n"
     "  verbatim diff monday.db tuesday.db --format json -o difference.json\n"
     "  verbatim diff monday.db tuesday.db --format html -o difference.html";
 
@@ -64,6 +74,7 @@ Status CheckPaths(const DiffOptions& options) {
         "Name two records.");
   }
   RETURN_IF_ERROR(CheckReportFiles({"-o", options.output}, options.also, {options.a, options.b}));
+  RETURN_IF_ERROR(RefuseInputs({{"-o", options.output}}, {options.rename}));
   const bool wants_page =
       options.format == "html" ||
       std::any_of(options.also.begin(), options.also.end(),
@@ -96,10 +107,23 @@ Status BecomeEngine(const RecordReader& a, const RecordReader& b, const Invocati
   return tl::unexpected(ForwardToEngine(invocation.argv, *of_a));
 }
 
+/// What is made for the runs of this program.
+Status RefuseOfStepRuns(const RecordReader& a, const RecordReader& b, const char* option) {
+  if (a.Kind() != RunKind::kSteps && b.Kind() != RunKind::kSteps) return {};
+  return UsageError(fmt::format("{} is not for step runs, which another trainer recorded", option),
+                    "Leave it out: all that both records hold is compared.");
+}
+
 Result<int> Diff(const DiffOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckPaths(options));
   ASSIGN_OR_RETURN(const auto a, RecordReader::Open(options.a));
   ASSIGN_OR_RETURN(const auto b, RecordReader::Open(options.b));
+  if (options.first || options.explain) {
+    const char* const option = options.first ? "--first" : "--explain";
+    RETURN_IF_ERROR(RefuseOfStepRuns(*a, *b, option));
+  }
+  StepDiffOptions steps{.renames = {}, .replicas = options.replicas};
+  ASSIGN_OR_RETURN(steps.renames, ReadRenames(options.rename));
   if (options.first) {
     ASSIGN_OR_RETURN(const Verdict found,
                      FindFirstDifference(*a, options.a.string(), *b, options.b.string()));
@@ -113,8 +137,9 @@ Result<int> Diff(const DiffOptions& options, const Invocation& invocation) {
   Verdict verdict;
   {
     ProgressBar progress("comparing", subnets, false, invocation.no_color);
-    ASSIGN_OR_RETURN(verdict, CompareRecords(*a, options.a.string(), *b, options.b.string(),
-                                             [&](std::int64_t done) { progress.Update(done); }));
+    ASSIGN_OR_RETURN(verdict, CompareRecords(
+                                  *a, options.a.string(), *b, options.b.string(),
+                                  [&](std::int64_t done) { progress.Update(done); }, steps));
   }
   if (options.explain) ExplainFirstDifference(*a, b.get(), options.data, invocation, verdict);
   return Report(options, verdict, *a, *b);
@@ -132,6 +157,14 @@ void AddDiffCommand(CLI::App& app, Invocation& invocation) {
   command->add_option("b", options->b, "Record B. Example: tuesday.db")
       ->required()
       ->type_name("B.db");
+  CLI::Option* rename = AddRenameOption(*command, options->rename);
+  command
+      ->add_flag(
+          "--replicas", options->replicas,
+          "Of step runs: A and B are two ranks of one run, which see other batches. Compares "
+          "weights, buffers and optimizer state only. Example: verbatim diff run.rank0.db "
+          "run.rank1.db --replicas")
+      ->excludes(rename);
   CLI::Option* first = command->add_flag(
       "--first", options->first,
       "Finds the first difference through the records' trees, and reads nothing else. Example: "

@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/output_file.h"
+#include "cli/step_runs.h"
 #include "cli/version.h"
 #include "store/checkpoint_export.h"
 #include "store/checkpoint_files.h"
@@ -99,6 +100,7 @@ Result<std::string> SpecName(const RecordReader& reader) {
 
 Result<ExportedTensors> Collect(const ExportOptions& options) {
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.record));
+  RETURN_IF_ERROR(RefuseStepRun(*reader, "export"));
   ASSIGN_OR_RETURN(const std::vector<CheckpointRow> checkpoints, reader->Checkpoints());
   ASSIGN_OR_RETURN(const CheckpointRow checkpoint,
                    ChooseCheckpoint(checkpoints, options.cut, options.record.string()));

@@ -15,6 +15,7 @@
 #include "cli/rank_options.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
+#include "cli/step_runs.h"
 #include "store/record_file.h"
 #include "supernet/spec_limits.h"
 
@@ -89,6 +90,7 @@ Result<int> Replay(ReplayOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckReplay(options));
   if (options.layer) options.request.selection.version = {*options.layer, *options.at};
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
+  RETURN_IF_ERROR(RefuseStepRun(*reader, "replay"));
   RETURN_IF_ERROR(CheckRecordedDevice(options.request.place, *reader));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {

@@ -15,6 +15,7 @@
 #include "cli/output_file.h"
 #include "cli/rank_options.h"
 #include "cli/reexecution.h"
+#include "cli/step_runs.h"
 #include "store/checkpoint_files.h"
 #include "store/head.h"
 #include "supernet/text_file.h"
@@ -128,6 +129,7 @@ Result<int> Resume(ResumeRequest& request, const Invocation& invocation) {
     RETURN_IF_ERROR(CheckCheckpointFolder(CheckpointFolder(request.record)));
   }
   ASSIGN_OR_RETURN(auto reader, RecordReader::Open(request.record));
+  RETURN_IF_ERROR(RefuseStepRun(*reader, "resume"));
   RETURN_IF_ERROR(CheckRecordedDevice(request.place, *reader));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {

@@ -20,6 +20,7 @@
 #include "cli/rank_options.h"
 #include "cli/reexecution.h"
 #include "cli/render_verdict.h"
+#include "cli/step_runs.h"
 #include "store/reader.h"
 #include "verify/against.h"
 #include "verify/head_check.h"
@@ -35,6 +36,7 @@ struct VerifyOptions {
   std::string reexecute;                   ///< "all", a number, or empty
   std::optional<std::uint64_t> draw_seed;  ///< the spec's seed where absent
   bool explain = false;
+  fs::path rename;   ///< of a step run's reference
   fs::path against;  ///< a recorded reference; empty: none
   std::vector<fs::path> heads;
   fs::path key;  ///< that the heads must be signed with; empty: any or none
@@ -57,6 +59,10 @@ constexpr const char* kFooter =
     "--head compares the record with heads that were kept elsewhere (verbatim head), which shows\n"
     "whether it was changed, cut or replaced since, even by somebody who knows the format.\n"
     "--part compares it with what the ranks of a run on several hosts kept of their own work.\n"
+    "\n"
+    "Of a step run, which another trainer recorded, the same is looked at, and whether anybody but "
+    "an\n"
+    "update wrote a layer; it cannot be executed here.\n"
     "\n"
     "Exit code 0: nothing found; 1: a difference or violation; 3: the record is damaged; 4: this\n"
     "machine cannot decide, such as in another numeric environment.\n"
@@ -121,6 +127,14 @@ Status CheckRanks(VerifyOptions& options) {
   return SettleStages(*request.place, request.layout);
 }
 
+/// What is made for the runs of this program.
+Status CheckStepOptions(const VerifyOptions& options, const RecordReader& reader) {
+  if (!options.reexecute.empty()) RETURN_IF_ERROR(RefuseStepRun(reader, "--reexecute"));
+  if (options.parts.empty() || reader.Kind() != RunKind::kSteps) return {};
+  return UsageError("--part: each rank of a step run keeps a record of its own",
+                    "Compare the ranks: verbatim diff run.rank0.db run.rank1.db --replicas");
+}
+
 Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckPaths(options));
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
@@ -128,6 +142,9 @@ Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
   if (!options.against.empty()) {
     ASSIGN_OR_RETURN(reference, RecordReader::Open(options.against));
   }
+  RETURN_IF_ERROR(CheckStepOptions(options, *reader));
+  StepDiffOptions steps;
+  ASSIGN_OR_RETURN(steps.renames, ReadRenames(options.rename));
   ASSIGN_OR_RETURN(const auto heads, ReadKeptHeads(options.heads));
   ASSIGN_OR_RETURN(auto parts, OpenParts(options.parts));
   std::optional<PublicKey> key;
@@ -159,7 +176,7 @@ Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
                          invocation.no_color);
     RETURN_IF_ERROR(CompareAgainst(
         *reader, *reference, options.against.string(),
-        [&](std::int64_t done) { progress.Update(done); }, verdict));
+        [&](std::int64_t done) { progress.Update(done); }, verdict, steps));
   }
   // Only now is it known which difference is the first.
   if (options.explain) {
@@ -220,6 +237,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
                    "Compares with a recorded reference as well. Example: --against reference.db")
       ->type_name("REF.db")
       ->check(NamedPath());
+  AddRenameOption(*command, options->rename)->needs("--against");
   AddKeptHeadOptions(*command, options->heads, options->key);
   command
       ->add_option(
