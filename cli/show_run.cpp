@@ -12,8 +12,11 @@
 #include "cli/json_text.h"
 #include "cli/show_views.h"
 #include "recorder/content_digest.h"
+#include "recorder/step_spec.h"
 #include "supernet/spec.h"
 #include "verify/report.h"
+#include "verify/run_words.h"
+#include "verify/step_projection.h"
 #include "verify/text.h"
 
 namespace verbatim {
@@ -39,6 +42,7 @@ struct RunSummary {
   std::string record;
   RunInfo run;
   std::string spec_name;
+  std::optional<StepSpec> steps;  ///< of a step run
   std::vector<EnvironmentRow> environment;
   std::int64_t layers = 0;
   std::int64_t versioned_layers = 0;
@@ -83,12 +87,22 @@ Accuracies Summarize(const std::vector<EvaluationRow>& evaluations) {
   return accuracies;
 }
 
+Status ReadSpec(RunSummary& summary) {
+  if (summary.run.kind == RunKind::kSteps) {
+    ASSIGN_OR_RETURN(summary.steps, ParseStepSpec(summary.run.spec_json, "the recorded spec"));
+    summary.spec_name = summary.steps->name;
+  } else {
+    ASSIGN_OR_RETURN(const Spec spec, ParseSpec(summary.run.spec_json, "the recorded spec"));
+    summary.spec_name = spec.name;
+  }
+  return {};
+}
+
 Result<RunSummary> ReadSummary(const RecordReader& reader, const std::string& record) {
   RunSummary summary;
   summary.record = record;
   ASSIGN_OR_RETURN(summary.run, reader.Run());
-  ASSIGN_OR_RETURN(const Spec spec, ParseSpec(summary.run.spec_json, "the recorded spec"));
-  summary.spec_name = spec.name;
+  RETURN_IF_ERROR(ReadSpec(summary));
   ASSIGN_OR_RETURN(summary.environment, reader.Environment());
   ASSIGN_OR_RETURN(const auto layers, reader.Layers());
   summary.layers = std::ssize(layers);
@@ -114,6 +128,7 @@ std::string StatusText(const RunSummary& summary) {
 
 std::string LossesText(const Losses& losses) {
   if (!losses.first) return "none yet";
+  if (losses.first == kNoLoss && losses.last == kNoLoss) return "not recorded";
   return fmt::format(
       "first {}, last {}, mean of the last 10 % {}", FormatNumber(LossFromBits(*losses.first), 6),
       FormatNumber(LossFromBits(*losses.last), 6), FormatNumber(losses.MeanOfLastTenth(), 6));
@@ -124,6 +139,22 @@ std::string AccuracyText(const Accuracies& accuracies) {
   return fmt::format("mean {:.2f} %, min {:.2f} %, max {:.2f} % of {}", 100 * accuracies.mean,
                      100 * accuracies.min, 100 * accuracies.max,
                      FormatCount(accuracies.count, "subnet", "subnets"));
+}
+
+/// "rank 0 of 2, one of 10 steps recorded, seed 7".
+std::string StepsText(const StepSpec& spec) {
+  std::string text = fmt::format("rank {} of {}, ", spec.rank, spec.world_size);
+  text += spec.every == 1 ? std::string("every step recorded")
+                          : fmt::format("one of {} steps recorded", spec.every);
+  return text + (spec.seed ? fmt::format(", seed {}", *spec.seed) : "");
+}
+
+std::string SettingsText(const Settings& settings) {
+  std::string text;
+  for (const auto& [name, value] : settings) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  }
+  return text;
 }
 
 std::string LayoutText(const RunInfo& run) {
@@ -143,6 +174,14 @@ std::string CutsText(const std::vector<std::int64_t>& cuts) {
   return fmt::format("after {} subnets", fmt::join(cuts, ", "));
 }
 
+std::string CountsText(const RunSummary& summary) {
+  const bool is_known = !summary.steps || summary.run.subnets_planned > 0;
+  const std::string of_planned =
+      is_known ? " of " + FormatCount(summary.run.subnets_planned) : std::string();
+  return fmt::format("{}{}, {}", FormatCount(summary.subnets), of_planned,
+                     FormatCount(summary.accesses, "access", "accesses"));
+}
+
 std::string RenderText(const RunSummary& summary) {
   std::string text = fmt::format("Record {}: {}\n", summary.record, summary.spec_name);
   const auto line = [&text](std::string_view label, const std::string& value) {
@@ -153,20 +192,21 @@ std::string RenderText(const RunSummary& summary) {
   line("started", summary.run.started_utc);
   line("ended", summary.run.ended_utc);
   line("command", summary.run.command_line);
-  line("layout", LayoutText(summary.run));
+  line("layout", summary.steps ? StepsText(*summary.steps) : LayoutText(summary.run));
+  if (summary.steps) line("settings", SettingsText(summary.steps->settings));
   for (const ResumptionRow& row : summary.resumptions) line("resumed", ResumptionText(row));
   line("level", summary.run.record_level);
-  line("subnets", fmt::format("{} of {}, {}", FormatCount(summary.subnets),
-                              FormatCount(summary.run.subnets_planned),
-                              FormatCount(summary.accesses, "access", "accesses")));
+  line(WordsOf(summary.run.kind).many, CountsText(summary));
   line("layers", fmt::format("{}, {} versioned", FormatCount(summary.layers),
                              FormatCount(summary.versioned_layers)));
   line("loss", LossesText(summary.losses));
-  line("accuracy", AccuracyText(summary.accuracies));
-  line("data", ToHex(summary.run.dataset_digest));
+  if (!summary.steps) {
+    line("accuracy", AccuracyText(summary.accuracies));
+    line("data", ToHex(summary.run.dataset_digest));
+  }
   line("content", ToHex(summary.content));
   line("root", fmt::format("{} over {}", ToHex(summary.head.content_root),
-                           FormatCount(summary.head.subnets, "subnet", "subnets")));
+                           CountRows(summary.head.subnets, summary.run.kind)));
   line("saved", CutsText(summary.cuts));
   line("made by", fmt::format("verbatim {}", summary.run.tool_version));
   text += "Environment\n";
@@ -215,11 +255,24 @@ Json AccuraciesJson(const Accuracies& accuracies) {
   return json;
 }
 
+Json StepsJson(const StepSpec& spec) {
+  Json json;
+  json["seed"] = spec.seed ? Json(*spec.seed) : Json(nullptr);
+  json["every"] = spec.every;
+  json["rank"] = spec.rank;
+  json["world_size"] = spec.world_size;
+  json["optimizer_state"] = spec.optimizer_state;
+  json["gradients"] = spec.gradients;
+  json["settings"] = Json::parse(SettingsToJson(spec.settings), nullptr, false);
+  return json;
+}
+
 std::string RenderJson(const RunSummary& summary) {
   const RunInfo& run = summary.run;
   Json json;
   json["record"] = summary.record;
   json["name"] = summary.spec_name;
+  if (summary.steps) json["steps"] = StepsJson(*summary.steps);
   json["status"] = ToString(run.status);
   json["status_detail"] = run.status_detail;
   json["started_utc"] = run.started_utc;

@@ -23,6 +23,13 @@ Result<std::string> ShowRun(const RecordReader& reader, const std::string& recor
 Result<std::string> ShowSubnet(const RecordReader& reader, const std::string& record,
                                std::int64_t seq, ShowFormat format);
 
+/// Of a step run; `step` is the trainer's own number. kUsage where the record has no such step.
+Result<std::string> ShowStep(const RecordReader& reader, const std::string& record,
+                             std::int64_t step, ShowFormat format);
+/// The row of a step run with that number; kUsage where there is none.
+Result<std::int64_t> FindStep(const RecordReader& reader, const std::string& record,
+                              std::int64_t step);
+
 /// `layer` is a name ("block3.1") or an id ("17"); kUsage where there is none such.
 Result<std::string> ShowLayer(const RecordReader& reader, const std::string& record,
                               const std::string& layer, ShowFormat format);
