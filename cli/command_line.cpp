@@ -41,6 +41,7 @@ constexpr const char* kFooter =
     "  verbatim show run.db --subnet 12\n"
     "  verbatim export run.db -o model.safetensors\n"
     "  verbatim profile digits.json -o costs.json\n"
+    "  verbatim import --from jsonl losses.jsonl -o run.db\n"
     "  verbatim doctor run.db\n"
     "\n"
     "verbatim COMMAND --help has examples for every option.";
@@ -78,6 +79,7 @@ void AddCommands(CLI::App& app, Invocation& invocation) {
   AddHeadCommand(app, invocation);
   AddKeygenCommand(app, invocation);
   AddProofCommand(app, invocation);
+  AddImportCommand(app, invocation);
   AddDoctorCommand(app, invocation);
 }
 

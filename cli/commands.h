@@ -53,6 +53,7 @@ void AddSimulateCommand(CLI::App& app, Invocation& invocation);
 void AddHeadCommand(CLI::App& app, Invocation& invocation);
 void AddKeygenCommand(CLI::App& app, Invocation& invocation);
 void AddProofCommand(CLI::App& app, Invocation& invocation);
+void AddImportCommand(CLI::App& app, Invocation& invocation);
 void AddDoctorCommand(CLI::App& app, Invocation& invocation);
 
 }  // namespace verbatim
