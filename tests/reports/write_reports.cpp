@@ -5,8 +5,11 @@
 #include <string>
 
 #include "base/check.h"
+#include "store/reader.h"
 #include "tests/verify/sample_verdicts.h"
+#include "tests/verify/step_sample.h"
 #include "tests/verify/synthetic_run.h"
+#include "verify/diff.h"
 #include "verify/html/render_html.h"
 #include "verify/report.h"
 #include "verify/report_junit.h"
@@ -68,6 +71,27 @@ void WriteHtmlReports(const fs::path& folder) {
   write("diff", DiffVerdict(record, 31), &reference);
 }
 
+/// Of two step runs, the second of which goes another way from step 12 on.
+void WriteStepReports(const fs::path& folder) {
+  SampleSteps sample;
+  sample.steps = 40;
+  const std::string a = WriteSteps(sample, (folder / "a.db").string());
+  sample.noise = [](std::int64_t step) { return step == 12 ? "a bit flipped" : ""; };
+  const std::string b = WriteSteps(sample, (folder / "b.db").string());
+  {
+    const auto record = RecordReader::Open(a);
+    const auto reference = RecordReader::Open(b);
+    VERBATIM_CHECK(record && reference, "step runs cannot be read");
+    const auto verdict = CompareRecords(**record, "a.db", **reference, "b.db");
+    VERBATIM_CHECK(verdict.has_value(), "{}", verdict.error().message);
+    WriteFile(folder / "steps.json", RenderJson(*verdict, "0.1.0"));
+    WriteFile(folder / "steps.xml", RenderJunit(*verdict, "0.1.0"));
+    WriteFile(folder / "steps.html", RenderHtml(*verdict, **record, reference->get(), "0.1.0"));
+  }
+  fs::remove(a);
+  fs::remove(b);
+}
+
 void WriteReports(const fs::path& folder) {
   fs::remove_all(folder);
   fs::create_directories(folder);
@@ -77,6 +101,7 @@ void WriteReports(const fs::path& folder) {
     WriteFile(folder / (name + ".md"), RenderMarkdown(verdict));
   }
   WriteHtmlReports(folder);
+  WriteStepReports(folder);
 }
 
 }  // namespace
