@@ -28,7 +28,9 @@ def test_wrappers_are_looked_through() -> None:
 
 
 def test_check_needs_a_process_group(tmp_path: Path) -> None:
-    with verbatim.Recorder(tmp_path / "a.db", nn.Linear(2, 2)) as recorder:
+    model = nn.Linear(2, 2)
+    with verbatim.Recorder(tmp_path / "a.db", model) as recorder:
+        model(torch.ones(2))
         recorder.step()
         with pytest.raises(verbatim.UsageError, match="init_process_group"):
             distributed.check_replicas(recorder)
