@@ -62,7 +62,7 @@ def test_accumulated_gradients_are_one_step(tmp_path: Path) -> None:
     a = train(tmp_path / "a.db", accumulate=3)
     with verbatim.open(a) as run:
         steps = list(run.steps)
-        assert run.spec["steps"]["settings"]["gradient_accumulation_steps"] == 3
+        assert run.spec["settings"]["gradient_accumulation_steps"] == 3
     assert [step.step for step in steps] == list(range(4))
     assert all(len(step.parts) == 3 for step in steps)
     assert all(step.loss is not None for step in steps)

@@ -44,8 +44,8 @@ def test_replicas_are_equal(tmp_path: Path) -> None:
         assert verbatim.verify(path)["verdict"] == "intact"
         with verbatim.open(path) as run:
             assert len(run) == 12
-            assert run.spec["steps"]["rank"] == number
-            assert run.spec["steps"]["world_size"] == 2
+            assert run.spec["rank"] == number
+            assert run.spec["world_size"] == 2
             assert [layer.name for layer in run.layers][0] == "features.weight"
     # The same run again, rank by rank.
     b = ranks.on_two_ranks(ranks.replicated, tmp_path / "b", ranks.Options())

@@ -123,12 +123,12 @@ def test_accumulated_gradients_are_one_step(tmp_path: Path) -> None:
     assert verbatim.diff(a, b)["verdict"] == "equal"
     with verbatim.open(a) as run:
         steps = list(run.steps)
-        log = run.spec
+        spec = run.spec
     assert [step.step for step in steps] == list(range(1, 9))
     assert all(len(step.parts) == 3 for step in steps)
     # A loss near that of guessing, however it is divided among the parts.
     assert steps[0].loss == pytest.approx(torch.log(torch.tensor(20.0)).item(), abs=0.5)
-    assert log["steps"]["settings"]["gradient_accumulation_steps"] == 3
+    assert spec["settings"]["gradient_accumulation_steps"] == 3
 
 
 def test_a_loss_of_the_trainer_is_absent(tmp_path: Path) -> None:
