@@ -57,7 +57,7 @@ Result<RankJob> JobOf(const RunInfo& run, const ReexecuteOptions& options) {
   RankJob job;
   job.spec_json = run.spec_json;
   job.spec_folder = run.spec_folder;
-  job.device = run.device;
+  job.device = run.device.substr(0, run.device.find(':'));
   job.threads_per_stage = options.threads_per_stage;
   job.stages = options.stages;
   job.in_flight = options.in_flight;

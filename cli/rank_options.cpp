@@ -111,6 +111,24 @@ Status SettleStages(const RankPlace& place, LayoutOptions& layout) {
   return {};
 }
 
+Status SettleDevice(const std::string& device, RankPlace& place) {
+  if (device == "cpu") return {};
+  if (device != "cuda") {
+    return NotOnRanks(fmt::format("--device {} is used", device),
+                      "Use --device cuda: each process takes its share of the GPUs that it sees.");
+  }
+  if (place.network.encrypt) {
+    return UsageError("--encrypt does not cover what GPUs of several processes send each other",
+                      "Leave it out on a network of the run's own, or use --device cpu.");
+  }
+  place.device = device;
+  // A transfer waits on the GPU for the other end: nothing may wait behind it that it knows nothing
+  // of, neither in a hardware queue nor for a kernel to be loaded (docs/gpu.md).
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+  return {};
+}
+
 tl::unexpected<Error> NotOnRanks(const std::string& what, const std::string& hint) {
   return UsageError(fmt::format("{} in one process, not in several", what), hint);
 }

@@ -2,13 +2,16 @@
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
+#include <net/if.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "base/check.h"
 #include "cli/output.h"
 #include "cli/version.h"
 #include "trainer/environment.h"
+#include "trainer/experiment.h"
 #include "trainer/tcp_store.h"
 #include "verify/environment_comparison.h"
 
@@ -20,14 +23,23 @@ constexpr std::int64_t kLingerMs = 10'000;
 
 /// What has to be alike: threads are part of the task, and instruction sets that a numeric profile
 /// does not ask for may differ (CheckProcessor has found the others).
-std::vector<EnvironmentRow> FactsToCompare(Numerics numerics) {
+std::vector<EnvironmentRow> FactsToCompare(at::Device device, Numerics numerics) {
   std::vector<EnvironmentRow> facts;
-  for (EnvironmentRow& row : DescribeEnvironment(at::kCPU, /*threads_per_stage=*/1)) {
+  for (EnvironmentRow& row : DescribeEnvironment(device, /*threads_per_stage=*/1)) {
     if (row.key == "threads_per_stage" || !IsNumericKey(row.key, numerics)) continue;
     if (row.key == "cpu.instruction_sets" && numerics != Numerics::kNative) continue;
     facts.push_back(std::move(row));
   }
   return facts;
+}
+
+/// NCCL looks for connections of its own, and is to do so where the network does. Unless its
+/// variable says otherwise.
+void NameInterface(const RankPlace& place) {
+  std::string name = place.network.interface;
+  if (name.empty() && place.rank.is_one_host) name = "lo";
+  if (if_nametoindex(name.c_str()) == 0) return;  // an address, or not said
+  setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), /*overwrite=*/0);
 }
 
 void SayRefused(const std::string& what) {
@@ -72,9 +84,12 @@ Result<std::string> RankSession::Enter(const RankPlace& place, const std::option
   ConfigureDeterminism();
   RankFacts facts;
   facts.tool_version = ToolVersion();
-  facts.environment = FactsToCompare(place.numerics);
   facts.task_json = place.task_json;
   facts.failure = failure;
+  const auto devices = ParseDevices(place.device, place.rank.local);
+  if (!devices && !failure) facts.failure = devices.error();
+  facts.environment = FactsToCompare(devices ? devices->front() : at::kCPU, place.numerics);
+  if (place.device == "cuda") NameInterface(place);
   NetworkSetting network = place.network;
   network.on_refused = SayRefused;
   ASSIGN_OR_RETURN(const auto store, OpenTcpStore(place.rank, network));

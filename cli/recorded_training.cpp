@@ -34,7 +34,7 @@ RunInfo DescribeRun(const TrainRequest& request, const Experiment& experiment) {
   run.command_line = request.command_line;
   run.policy = request.policy;
   run.record_level = ToString(experiment.spec.record_level);
-  run.device = NameOf(experiment.devices);
+  run.device = request.place ? request.place->device : NameOf(experiment.devices);
   run.stages = request.layout.stages;
   run.in_flight = request.layout.in_flight;
   run.partition = request.layout.partition;
@@ -100,7 +100,7 @@ Status TrainAndRecord(const TrainRequest& request, RankSession& session) {
   ConfigureDeterminism();
   at::set_num_threads(static_cast<int>(request.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
-  ASSIGN_OR_RETURN(const auto devices, ParseDevices(request.device));
+  ASSIGN_OR_RETURN(const auto devices, ParseDevices(request.device, LocalRankOf(request.place)));
   ASSIGN_OR_RETURN(Experiment experiment,
                    PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, devices));
   ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(request, experiment));

@@ -75,20 +75,18 @@ std::optional<Numerics> RecordedNumerics(const RecordReader& reader) {
   return spec ? std::optional(spec->numerics) : std::nullopt;
 }
 
-Status CheckRecordedDevice(const std::optional<RankPlace>& place, const RecordReader& reader) {
+Status SettleRecordedDevice(const RecordReader& reader, std::optional<RankPlace>& place) {
   if (!place) return {};
   const auto run = reader.Run();
-  // What cannot be read is told by whoever examines the record.
-  if (!run || run->device == "cpu") return {};
-  return NotOnRanks(fmt::format("a run that was made on {} is executed again", run->device),
-                    "Start it without the launcher, on a machine that has such a device.");
+  // What cannot be read is told by whoever examines the record. Which GPU it was is no matter.
+  return run ? SettleDevice(run->device.starts_with("cuda") ? "cuda" : "cpu", *place) : Status{};
 }
 
 std::string DescribeRecordTask(const std::string& command) {
   return Json{{"command", command}}.dump();
 }
 
-Result<int> WorkOnRecord(RankPlace place, const std::string& command,
+Result<int> WorkOnRecord(std::optional<RankPlace> place, const std::string& command,
                          const std::filesystem::path& record,
                          const std::optional<std::filesystem::path>& data,
                          const std::optional<RankPartRequest>& part, const Invocation& invocation) {
@@ -96,13 +94,14 @@ Result<int> WorkOnRecord(RankPlace place, const std::string& command,
   {
     // Closed again before rank 0 may write to it.
     ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(record));
-    place.numerics = RecordedNumerics(*reader).value_or(Numerics::kNative);
+    place->numerics = RecordedNumerics(*reader).value_or(Numerics::kNative);
+    RETURN_IF_ERROR(SettleRecordedDevice(*reader, place));
   }
-  if (NeedsForward(invocation, place.numerics)) {
-    return tl::unexpected(ForwardToEngine(invocation.argv, place.numerics));
+  if (NeedsForward(invocation, place->numerics)) {
+    return tl::unexpected(ForwardToEngine(invocation.argv, place->numerics));
   }
-  place.task_json = DescribeRecordTask(command);
-  RETURN_IF_ERROR(invocation.engine->Work({place, std::nullopt, data, part}));
+  place->task_json = DescribeRecordTask(command);
+  RETURN_IF_ERROR(invocation.engine->Work({*place, std::nullopt, data, part}));
   return 0;
 }
 
@@ -128,6 +127,7 @@ Status ReexecuteAndCompare(const RecordReader& reader, const ReexecutionRequest&
   options.partition = request.layout.partition;
   options.cost_file = request.layout.costs;
   options.recompute = request.layout.recompute;
+  options.local = LocalRankOf(request.place);
   options.device_memory = request.layout.device_memory;
   options.record_level = request.record_level;
   options.subnets = plan.subnets;

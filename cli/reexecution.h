@@ -40,12 +40,13 @@ Verdict Examine(const RecordReader& reader, const std::string& record,
 /// is too damaged to be re-executed.
 std::optional<Numerics> RecordedNumerics(const RecordReader& reader);
 
-/// On several ranks: kUsage where the run was made on a device that only one process uses.
-Status CheckRecordedDevice(const std::optional<RankPlace>& place, const RecordReader& reader);
+/// On several ranks: they compute on devices of the kind that the run was made on. As SettleDevice.
+Status SettleRecordedDevice(const RecordReader& reader, std::optional<RankPlace>& place);
 
 /// A rank other than 0 of a command that works on a record: reads no more of it than the numeric
-/// profile, and computes what rank 0 says. `part`: of a command that goes on with the record.
-Result<int> WorkOnRecord(RankPlace place, const std::string& command,
+/// profile and the kind of device, and computes what rank 0 says. `part`: of a command that goes on
+/// with the record.
+Result<int> WorkOnRecord(std::optional<RankPlace> place, const std::string& command,
                          const std::filesystem::path& record,
                          const std::optional<std::filesystem::path>& data,
                          const std::optional<RankPartRequest>& part, const Invocation& invocation);

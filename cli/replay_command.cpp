@@ -91,7 +91,7 @@ Result<int> Replay(ReplayOptions& options, const Invocation& invocation) {
   if (options.layer) options.request.selection.version = {*options.layer, *options.at};
   ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(options.request.record));
   RETURN_IF_ERROR(RefuseStepRun(*reader, "replay"));
-  RETURN_IF_ERROR(CheckRecordedDevice(options.request.place, *reader));
+  RETURN_IF_ERROR(SettleRecordedDevice(*reader, options.request.place));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
@@ -121,7 +121,7 @@ Result<int> ReplayHere(ReplayOptions options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckRanks(options));
   return OnRanks(request.place, invocation, [&] {
     if (!request.place || request.place->is_first()) return Replay(options, invocation);
-    return WorkOnRecord(*request.place, "replay", request.record, request.data, std::nullopt,
+    return WorkOnRecord(request.place, "replay", request.record, request.data, std::nullopt,
                         invocation);
   });
 }

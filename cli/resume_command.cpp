@@ -115,9 +115,7 @@ Status CheckKeptHeads(const RecordReader& reader, const ResumeRequest& request) 
 
 Status CheckRanks(ResumeRequest& request) {
   if (!request.place) return {};
-  if (request.device && *request.device != "cpu") {
-    return NotOnRanks(fmt::format("--device {} is used", *request.device), "Use --device cpu.");
-  }
+  if (request.device) RETURN_IF_ERROR(SettleDevice(*request.device, *request.place));
   request.place->task_json = DescribeRecordTask("resume");
   return SettleStages(*request.place, request.layout);
 }
@@ -130,7 +128,7 @@ Result<int> Resume(ResumeRequest& request, const Invocation& invocation) {
   }
   ASSIGN_OR_RETURN(auto reader, RecordReader::Open(request.record));
   RETURN_IF_ERROR(RefuseStepRun(*reader, "resume"));
-  RETURN_IF_ERROR(CheckRecordedDevice(request.place, *reader));
+  RETURN_IF_ERROR(SettleRecordedDevice(*reader, request.place));
   const auto numerics = RecordedNumerics(*reader);
   if (numerics && NeedsForward(invocation, *numerics)) {
     return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
@@ -159,7 +157,7 @@ Result<int> ResumeHere(ResumeRequest request, const Invocation& invocation) {
     if (!request.place || request.place->is_first()) return Resume(request, invocation);
     const RankPartRequest part{
         .record = request.record, .resumes = true, .keep = request.keep_parts};
-    return WorkOnRecord(*request.place, "resume", request.record, request.data_folder, part,
+    return WorkOnRecord(request.place, "resume", request.record, request.data_folder, part,
                         invocation);
   });
 }

@@ -47,8 +47,9 @@ struct Resumption {
 };
 
 Result<std::vector<at::Device>> DevicesFor(const ResumeRequest& request, const RunInfo& run) {
-  if (!request.device) return ParseRecordedDevices(run.device);
-  ASSIGN_OR_RETURN(auto devices, ParseDevices(*request.device));
+  const LocalRank local = LocalRankOf(request.place);
+  if (!request.device) return ParseRecordedDevices(run.device, local);
+  ASSIGN_OR_RETURN(auto devices, ParseDevices(*request.device, local));
   const std::string kind = devices.front().is_cpu() ? "cpu" : "cuda";
   if (run.device.starts_with(kind)) return devices;
   return UsageError(fmt::format("--device {}: the run was made on {}, and another kind of device "
@@ -150,7 +151,8 @@ Result<std::unique_ptr<RecordWriter>> OpenWriter(const Resumption& resumption,
   row.tool_version = ToolVersion();
   row.command_line = resumption.request.command_line;
   row.policy = options.policy;
-  row.device = NameOf(resumption.experiment.devices);
+  const auto& place = resumption.request.place;
+  row.device = place ? place->device : NameOf(resumption.experiment.devices);
   row.stages = options.stages;
   row.in_flight = options.in_flight;
   row.partition = options.partition;

@@ -118,9 +118,7 @@ Status CheckRanks(TrainRequest& request) {
   if (request.policy != "causal") {
     return NotOnRanks(fmt::format("--policy {} runs", request.policy), "Use --policy causal.");
   }
-  if (request.device != "cpu") {
-    return NotOnRanks(fmt::format("--device {} is used", request.device), "Use --device cpu.");
-  }
+  RETURN_IF_ERROR(SettleDevice(request.device, *request.place));
   return SettleStages(*request.place, request.layout);
 }
 
@@ -139,6 +137,7 @@ std::string DescribeTask(const TrainRequest& request, const Spec& spec) {
   nlohmann::json task{{"command", "train"},
                       {"spec", nlohmann::json::parse(SpecToJson(spec))},
                       {"list", ListDigest(request, spec)},
+                      {"device", request.device},
                       {"stages", layout.stages},
                       {"in_flight", layout.in_flight},
                       {"partition", layout.partition},

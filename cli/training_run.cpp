@@ -106,7 +106,7 @@ Result<RankJob> DescribeJob(const Experiment& experiment, const TrainingOptions&
                             const std::optional<std::filesystem::path>& costs) {
   RankJob job;
   job.spec_json = SpecToJson(experiment.spec);
-  job.device = NameOf(experiment.devices);
+  job.device = experiment.device.is_cpu() ? "cpu" : "cuda";
   job.dataset_digest = ToHex(experiment.dataset->digest());
   job.threads_per_stage = options.threads_per_stage;
   job.stages = options.stages;

@@ -153,7 +153,7 @@ Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
   }
   const bool reexecute = !options.reexecute.empty();
   if (reexecute) {
-    RETURN_IF_ERROR(CheckRecordedDevice(options.request.place, *reader));
+    RETURN_IF_ERROR(SettleRecordedDevice(*reader, options.request.place));
     const auto numerics = RecordedNumerics(*reader);
     if (numerics && NeedsForward(invocation, *numerics)) {
       return tl::unexpected(ForwardToEngine(invocation.argv, *numerics));
@@ -200,7 +200,7 @@ Result<int> VerifyHere(VerifyOptions options, const Invocation& invocation) {
   RETURN_IF_ERROR(CheckRanks(options));
   return OnRanks(request.place, invocation, [&] {
     if (!request.place || request.place->is_first()) return Verify(options, invocation);
-    return WorkOnRecord(*request.place, "verify", request.record, request.data, std::nullopt,
+    return WorkOnRecord(request.place, "verify", request.record, request.data, std::nullopt,
                         invocation);
   });
 }

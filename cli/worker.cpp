@@ -25,7 +25,7 @@ Status CheckDataset(const RankJob& job, const Experiment& experiment) {
 
 Result<Experiment> Prepare(const RankJob& job, const WorkRequest& request) {
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(job.spec_json, "the spec of rank 0"));
-  ASSIGN_OR_RETURN(const auto devices, ParseDevices(job.device));
+  ASSIGN_OR_RETURN(const auto devices, ParseDevices(job.device, request.place.rank.local));
   ASSIGN_OR_RETURN(
       Experiment experiment,
       PrepareExperiment(spec, request.spec_folder.value_or(std::filesystem::path(job.spec_folder)),

@@ -96,7 +96,7 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionS
   // For this thread, which draws the initial weights and evaluates; stages set their own.
   at::set_num_threads(static_cast<int>(options.threads_per_stage));
   ASSIGN_OR_RETURN(const Spec spec, ParseSpec(run.spec_json, "the record's spec"));
-  ASSIGN_OR_RETURN(const auto devices, ParseRecordedDevices(run.device));
+  ASSIGN_OR_RETURN(const auto devices, ParseRecordedDevices(run.device, options.local));
   ASSIGN_OR_RETURN(const RecordLevel level,
                    RecordLevelFromString(options.record_level.empty() ? run.record_level
                                                                       : options.record_level));

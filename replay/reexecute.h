@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "store/record.h"
 #include "supernet/fault.h"
+#include "trainer/ranks/launcher.h"
 
 namespace verbatim {
 
@@ -61,6 +62,7 @@ struct ReexecuteOptions {
   StageProbe* probe = nullptr;
   /// To the other ranks, which train the same (TrainingOptions::network). Null: one process.
   Network* network = nullptr;
+  LocalRank local;  ///< which share of this host's GPUs is this process's
 };
 
 /// Executes a record's spec under the layout of `options`. Stops with the sink's word. Errors are

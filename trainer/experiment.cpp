@@ -6,6 +6,7 @@
 
 #include "trainer/cuda/cuda_device.h"
 #include "trainer/operator_check.h"
+#include "trainer/stage_devices.h"
 
 namespace verbatim {
 
@@ -41,7 +42,33 @@ std::vector<LayerRow> DescribeLayers(const Experiment& experiment) {
   return rows;
 }
 
-Result<std::vector<at::Device>> ParseDevices(const std::string& name) {
+namespace {
+
+/// All that this process sees.
+std::vector<at::Device> CudaDevices(int count) {
+  std::vector<at::Device> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.emplace_back(at::kCUDA, static_cast<c10::DeviceIndex>(i));
+  }
+  return devices;
+}
+
+/// GPUs of one model give the same bits.
+Status CheckModels(const std::string& name, const std::vector<at::Device>& devices) {
+  const int first = devices.front().index();
+  for (const at::Device device : devices) {
+    if (CudaDeviceName(device.index()) == CudaDeviceName(first)) continue;
+    return UsageError(
+        fmt::format("--device {}: GPU {} is {}, GPU {} is {}, and they give other bits", name,
+                    first, CudaDeviceName(first), device.index(), CudaDeviceName(device.index())),
+        "use --device cuda:N, or name those of one model in CUDA_VISIBLE_DEVICES");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<at::Device>> ParseDevices(const std::string& name, const LocalRank& local) {
   std::optional<at::Device> device;
   try {
     device.emplace(name);
@@ -67,21 +94,14 @@ Result<std::vector<at::Device>> ParseDevices(const std::string& name) {
                                   count == 1 ? "" : "s"));
   }
   if (device->has_index()) return std::vector{*device};
-  std::vector<at::Device> devices;
-  for (int i = 0; i < count; ++i) {
-    if (CudaDeviceName(i) != CudaDeviceName(0)) {
-      return UsageError(
-          fmt::format("--device {}: GPU 0 is {}, GPU {} is {}, and they give other bits", name,
-                      CudaDeviceName(0), i, CudaDeviceName(i)),
-          "use --device cuda:N, or name those of one model in CUDA_VISIBLE_DEVICES");
-    }
-    devices.emplace_back(at::kCUDA, static_cast<c10::DeviceIndex>(i));
-  }
+  std::vector<at::Device> devices = ShareOf(CudaDevices(count), local);
+  RETURN_IF_ERROR(CheckModels(name, devices));
   return devices;
 }
 
-Result<std::vector<at::Device>> ParseRecordedDevices(const std::string& recorded) {
-  auto devices = ParseDevices(recorded.substr(0, recorded.find(':')));
+Result<std::vector<at::Device>> ParseRecordedDevices(const std::string& recorded,
+                                                     const LocalRank& local) {
+  auto devices = ParseDevices(recorded.substr(0, recorded.find(':')), local);
   if (devices) return devices;
   return Failed(fmt::format("the run was made on {}, which this program cannot use here: {}",
                             recorded, devices.error().message),

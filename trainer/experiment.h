@@ -16,6 +16,7 @@
 #include "supernet/stream.h"
 #include "trainer/dataset.h"
 #include "trainer/layer_state.h"
+#include "trainer/ranks/launcher.h"
 
 namespace verbatim {
 
@@ -39,12 +40,14 @@ Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::pa
 /// The record's layer rows; meant for the initial weights, so call it before training.
 std::vector<LayerRow> DescribeLayers(const Experiment& experiment);
 
-/// "cpu", "cuda:1", and "cuda" for all that this process sees: checks that they exist in this build
-/// and on this machine. At least one.
-Result<std::vector<at::Device>> ParseDevices(const std::string& name);
+/// "cpu", "cuda:1", and "cuda" for all that this process sees, or, of several processes on its
+/// host, for its share of them: checks that they exist in this build and on this machine. At least
+/// one.
+Result<std::vector<at::Device>> ParseDevices(const std::string& name, const LocalRank& local = {});
 
 /// Devices of the kind that a run was made on: "cuda:1" was one machine's way to say which, what
 /// bears on the bits is the kind. kFailed where this machine or this build has none.
-Result<std::vector<at::Device>> ParseRecordedDevices(const std::string& recorded);
+Result<std::vector<at::Device>> ParseRecordedDevices(const std::string& recorded,
+                                                     const LocalRank& local = {});
 
 }  // namespace verbatim

@@ -29,6 +29,14 @@ at::Device StageDevices::Of(int stage) const {
   return of_[static_cast<std::size_t>(stage - begin_)];
 }
 
+std::vector<at::Device> ShareOf(std::span<const at::Device> devices, const LocalRank& local) {
+  VERBATIM_CHECK(local.rank >= 0 && local.rank < local.ranks);
+  const std::int64_t count = std::ssize(devices);
+  if (count < local.ranks) return {devices.begin(), devices.end()};
+  return {devices.begin() + count * local.rank / local.ranks,
+          devices.begin() + count * (local.rank + 1) / local.ranks};
+}
+
 std::string NameOf(std::span<const at::Device> devices) {
   return devices.size() == 1 ? devices.front().str()
                              : c10::DeviceTypeName(devices.front().type(), /*lower_case=*/true);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/ranks/launcher.h"
+
 namespace verbatim {
 
 /// The devices of one process and its stages: several stages may share one.
@@ -30,6 +32,10 @@ class StageDevices {
   int begin_;
   std::vector<at::Device> of_;  ///< from `begin` on
 };
+
+/// Those that one of a host's ranks uses, where all of them see the same: an equal share, in order.
+/// All of them where there are fewer than ranks: then each rank sees its own.
+std::vector<at::Device> ShareOf(std::span<const at::Device> devices, const LocalRank& local);
 
 /// As a record names them: "cpu", "cuda:1", and "cuda" where there are several.
 std::string NameOf(std::span<const at::Device> devices);

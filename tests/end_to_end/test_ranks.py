@@ -19,6 +19,7 @@ SPEC = {
     "supernet.head": {"op": "classifier", "delay": 3},
 }
 LONG = {**SPEC, "training.subnets": 4000}
+NO_GPU = "--device cuda: (this build is without CUDA|this machine has no usable CUDA device)"
 
 
 def moves_between_ranks(record, stages, ranks):
@@ -134,14 +135,16 @@ class Reexecution(RanksTest):
         self.on_ranks(2, "replay", other, code=1, says="First difference: subnet 5")
 
     def test_made_on_a_gpu(self):
-        """Refused at once, before the record is found damaged."""
+        """The others look for one too, and say that there is none."""
         tamper(self.one, "UPDATE run SET device = 'cuda:0'")
-        for arguments in (("replay", self.one), ("verify", self.one, "--reexecute", "all"),
-                          ("resume", self.one)):
+        for arguments in (("replay", self.one), ("verify", self.one, "--reexecute", "all")):
             with self.subTest(command=arguments[0]):
-                for result in run_ranks(2, *arguments):
-                    self.expect(result, 2, err="a run that was made on cuda:0 is executed again in "
-                                               "one process, not in several")
+                results = run_ranks(2, *arguments, env={"CUDA_VISIBLE_DEVICES": ""})
+                self.assertEqual(results[0].code, 3, str(results[0]))  # the record is damaged
+                self.assertIn(results[1].code, (2, 4), str(results[1]))
+                self.assertRegex(results[1].err, NO_GPU)
+                for result in run_ranks(2, *arguments, "--encrypt"):
+                    self.expect(result, 2, err="--encrypt does not cover what GPUs")
 
     def test_damage(self):
         tamper(self.one, "UPDATE subnets SET loss_bits = loss_bits + 1 WHERE seq = 3")
@@ -324,10 +327,18 @@ class BadInput(RanksTest):
     def test_what_one_process_does_alone(self):
         for options, says in ((("--inject", "bit-flip"), "--inject"),
                               (("--policy", "gpipe"), "--policy gpipe"),
-                              (("--device", "cuda"), "--device cuda")):
+                              (("--device", "cuda:1"), "--device cuda:1")):
             with self.subTest(options=options):
                 self.refuse_all(run_ranks(2, *self.arguments(*options)), 2, says,
                                 "in one process, not in several")
+
+    def test_gpus_that_are_not_there(self):
+        for result in run_ranks(2, *self.arguments("--device", "cuda"),
+                                env={"CUDA_VISIBLE_DEVICES": ""}):
+            self.assertIn(result.code, (2, 4), str(result))  # by whether the build has CUDA
+            self.assertRegex(result.err, NO_GPU)
+        self.refuse_all(run_ranks(2, *self.arguments("--device", "cuda", "--encrypt")), 2,
+                        "--encrypt does not cover what GPUs")
 
     def test_half_of_a_launcher(self):
         result = run(*self.arguments(), env={"WORLD_SIZE": "2"})

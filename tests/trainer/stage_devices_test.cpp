@@ -35,6 +35,20 @@ TEST(StageDevicesTest, StagesAreDealtOutInOrder) {
   EXPECT_THAT(Dealt(2, 5, 8), ElementsAre(0, 0, 1)) << "a later rank's stages";
 }
 
+TEST(ShareOfTest, AHostsRanksShareItsDevices) {
+  const auto share = [](int devices, LocalRank local) {
+    std::vector<int> indices;
+    for (const at::Device device : ShareOf(Gpus(devices), local)) indices.push_back(device.index());
+    return indices;
+  };
+  EXPECT_THAT(share(4, {0, 1}), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(share(4, {2, 4}), ElementsAre(2)) << "the GPU of torchrun's LOCAL_RANK";
+  EXPECT_THAT(share(8, {1, 4}), ElementsAre(2, 3));
+  EXPECT_THAT(share(5, {0, 2}), ElementsAre(0, 1));
+  EXPECT_THAT(share(5, {1, 2}), ElementsAre(2, 3, 4));
+  EXPECT_THAT(share(1, {3, 4}), ElementsAre(0)) << "each sees its own";
+}
+
 TEST(StageDevicesTest, EveryDealIsContiguousAndEven) {
   for (int devices = 1; devices <= 9; ++devices) {
     for (int stages = 1; stages <= 20; ++stages) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -16,16 +17,18 @@ struct Launcher {
   const char* name;
   const char* rank;
   const char* ranks;
-  const char* ranks_here;  ///< how many of them are on this host
+  const char* rank_here;   ///< its place among those on this host
+  const char* ranks_here;  ///< how many of them those are
   const char* hosts;       ///< how many hosts there are; null where it does not say
 };
 
 constexpr std::array<Launcher, 4> kLaunchers{{
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", nullptr},
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     nullptr},
-    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_STEP_NUM_NODES"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},
+    {"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+     "SLURM_STEP_NUM_NODES"},
 }};
 
 class Variables {
@@ -77,6 +80,23 @@ bool IsOneHost(const Launcher& launcher, const Variables& variables, int ranks) 
   return variables.Text(launcher.ranks_here) == std::to_string(ranks);
 }
 
+/// The number of `text`, or that before its "(x…)": Slurm writes "4(x2)" for 4 on each of 2 hosts.
+std::optional<int> LeadingNumber(const std::string& text) {
+  int number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view rest(stop, text.data() + text.size());
+  const bool is_alone = rest.empty() || (rest.starts_with("(x") && rest.find(',') == rest.npos);
+  return error == std::errc() && is_alone ? std::optional(number) : std::nullopt;
+}
+
+/// Only GPUs are chosen by it, so whoever does not say it clearly is taken not to say it.
+LocalRank ReadLocal(const Launcher& launcher, const Variables& variables) {
+  const auto rank = LeadingNumber(variables.Text(launcher.rank_here));
+  const auto ranks = LeadingNumber(variables.Text(launcher.ranks_here));
+  if (!rank || !ranks || *rank < 0 || *rank >= *ranks) return {};
+  return {*rank, *ranks};
+}
+
 Status ReadRendezvous(const Variables& variables, RankSetting& setting) {
   setting.host = variables.Text("MASTER_ADDR");
   const char* missing = setting.host.empty()            ? "MASTER_ADDR"
@@ -115,6 +135,7 @@ Result<std::optional<RankSetting>> ReadFrom(const Launcher& launcher, const Vari
   }
   if (setting.ranks == 1) return std::nullopt;
   setting.is_one_host = IsOneHost(launcher, variables, setting.ranks);
+  setting.local = ReadLocal(launcher, variables);
   RETURN_IF_ERROR(ReadRendezvous(variables, setting));
   if (setting.launcher == "torchrun") ReadAgent(variables, setting);
   return setting;

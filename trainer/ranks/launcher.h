@@ -14,6 +14,12 @@ namespace verbatim {
 /// Most processes of one run.
 inline constexpr int kMaxRanks = 1024;
 
+/// A process's place among those that its launcher started on one host.
+struct LocalRank {
+  int rank = 0;
+  int ranks = 1;
+};
+
 /// A process's place in a run of several.
 struct RankSetting {
   int rank = 0;
@@ -24,6 +30,7 @@ struct RankSetting {
   bool store_is_up = false;  ///< the launcher serves the rendezvous itself (torchrun's agent)
   std::string attempt;       ///< differs between a launcher's restarts of one run, else empty
   bool is_one_host = false;  ///< the launcher says that all ranks are on this host
+  LocalRank local;           ///< 0 of 1 where the launcher does not say
 };
 
 /// Reads variables like std::getenv; null where there is none.

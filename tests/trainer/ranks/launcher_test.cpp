@@ -56,6 +56,8 @@ TEST(Launcher, Torchrun) {
   EXPECT_EQ(setting.attempt, "job/2");
   EXPECT_FALSE(setting.is_one_host);
   EXPECT_TRUE(Sound(With(kTorchrun, {{"LOCAL_WORLD_SIZE", "4"}})).is_one_host);
+  EXPECT_EQ(setting.local.rank, 1);
+  EXPECT_EQ(setting.local.ranks, 2);
   EXPECT_FALSE(Sound(With(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).store_is_up);
 }
 
@@ -68,6 +70,28 @@ TEST(Launcher, OpenMpi) {
   EXPECT_FALSE(setting.store_is_up);
   EXPECT_EQ(setting.attempt, "");
   EXPECT_FALSE(Sound(With(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})).is_one_host);
+}
+
+TEST(Launcher, SaysWhichOfAHostsRanksItIs) {
+  const auto slurm = [](const char* rank, const char* per_host) {
+    return Sound(With(kSlurm, {{"SLURM_LOCALID", rank}, {"SLURM_STEP_TASKS_PER_NODE", per_host}}))
+        .local;
+  };
+  EXPECT_EQ(slurm("2", "3(x2)").rank, 2);
+  EXPECT_EQ(slurm("2", "3(x2)").ranks, 3);
+  EXPECT_EQ(slurm("2", "6").ranks, 6);
+  // Not said, not for every host alike, or nonsense.
+  for (const auto& [rank, per_host] : {std::pair{"", "3(x2)"},
+                                       {"0", ""},
+                                       {"0", "4,2"},
+                                       {"0", "2(x2),1"},
+                                       {"3", "3(x2)"},
+                                       {"-1", "3"},
+                                       {"1", "x"}}) {
+    EXPECT_EQ(slurm(rank, per_host).rank, 0) << rank << " " << per_host;
+    EXPECT_EQ(slurm(rank, per_host).ranks, 1) << rank << " " << per_host;
+  }
+  EXPECT_EQ(Sound(With(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}})).local.rank, 1);
 }
 
 TEST(Launcher, Hydra) {
