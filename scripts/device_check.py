@@ -2,15 +2,19 @@
 
 import argparse
 import json
+import os
 import pathlib
 import platform
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PASSED, FOUND, NO_DEVICE = 0, 1, 4
+PASSED, FOUND, FAILED = 0, 1, 4
+NO_DEVICE = FAILED
+RANKS = 2
 
 
 class CheckFailed(Exception):
@@ -25,6 +29,7 @@ class Programs:
         self.verbatim = build / "cli" / "verbatim"
         self.cuda_test = build / "tests" / "trainer" / "cuda_test"
         self.deadline = deadline
+        self.gpus = 0
 
     def run(self, program, *arguments):
         left = max(1.0, self.deadline - time.monotonic())
@@ -44,6 +49,40 @@ class Programs:
         shown = (result.stderr or result.stdout).strip()[-800:]
         raise CheckFailed(f"verbatim {' '.join(map(str, arguments))}: exit code "
                           f"{result.returncode} instead of {code}: {shown}")
+
+    def start_ranks(self, *arguments):
+        """Starts verbatim as RANKS processes of one run. Where they share a GPU, NCCL has to take
+        them for processes of several hosts: it refuses two ranks on one GPU of a host."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        processes = []
+        for rank in map(str, range(RANKS)):
+            env = os.environ | {"RANK": rank, "WORLD_SIZE": str(RANKS), "LOCAL_RANK": rank,
+                                "LOCAL_WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1",
+                                "MASTER_PORT": port}
+            if self.gpus < RANKS:
+                env["NCCL_HOSTID"] = f"verbatim-rank-{rank}"
+            processes.append(subprocess.Popen(
+                [str(self.verbatim), *map(str, arguments)], cwd=ROOT, text=True, env=env,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+        return processes
+
+    def end_ranks(self, processes):
+        """Exit code and standard error of each. Kills those that do not end in time."""
+        ended = []
+        try:
+            for process in processes:
+                left = max(1.0, self.deadline - time.monotonic())
+                _, text = process.communicate(timeout=left)
+                ended.append((process.returncode, text))
+            return ended
+        except subprocess.TimeoutExpired:
+            raise CheckFailed("ranks that do not end: no time left") from None
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
 
     def train(self, spec, record, *arguments, device="cuda"):
         """Trains on all GPUs, or one; subnets per second."""
@@ -138,6 +177,46 @@ def negative_control(programs, folder):
     programs.expect(FOUND, "verify", record)
 
 
+def ranks(programs, folder):
+    """Two processes that send each other tensors by NCCL leave the record of one."""
+    reference, record = folder / "reference.db", folder / "ranks.db"
+    arguments = ("--device", "cuda", "--quiet", "--subnets", "60", "--record", "full")
+    programs.train(DIGITS, reference, "--subnets", "60", "--policy", "sequential", "--stages", "1",
+                   "--in-flight", "1", "--record", "full")
+    begin = time.monotonic()
+    processes = programs.start_ranks("train", DIGITS, "-o", record, "--stages", "4",
+                                     "--in-flight", "8", *arguments)
+    for rank, (code, text) in enumerate(programs.end_ranks(processes)):
+        if code != PASSED:
+            raise CheckFailed(f"rank {rank}: exit code {code}: {text[-800:]}")
+    rate = round(60 / (time.monotonic() - begin), 2)
+    programs.expect(PASSED, "diff", reference, record)
+    programs.expect(PASSED, "verify", record, "--reexecute", "all")
+    return {"subnets_per_s_2_ranks": rate, "gpus": programs.gpus}
+
+
+def lost_rank(programs, folder):
+    """A rank whose peer is killed in the middle ends, and says whom it lost."""
+    record = folder / "lost.db"
+    processes = programs.start_ranks("train", DIGITS, "-o", record, "--stages", "4", "--quiet",
+                                     "--device", "cuda", "--subnets", "100000",
+                                     "--peer-timeout", "10")
+    shown = {"subnets": 0}
+    while shown["subnets"] < 20 and all(process.poll() is None for process in processes):
+        time.sleep(0.2)
+        if programs.deadline < time.monotonic():
+            break
+        if record.exists():
+            result = programs.run(programs.verbatim, "show", record, "--format", "json")
+            shown = json.loads(result.stdout) if result.returncode == PASSED else shown
+    processes[1].kill()
+    begin = time.monotonic()
+    code, text = programs.end_ranks(processes)[0]
+    if code != FAILED or "rank 1" not in text:
+        raise CheckFailed(f"rank 0: exit code {code}: {text[-800:]}")
+    return {"seconds_to_end": round(time.monotonic() - begin, 1), "subnets": shown["subnets"]}
+
+
 def recording(programs, folder):
     """What recording costs, in subnets per second. Fails on nothing but an error."""
     return {f"subnets_per_s_record_{level}": programs.train(
@@ -154,6 +233,8 @@ CHECKS = {
     "checkpoints": checkpoints,
     "fault": fault,
     "negative-control": negative_control,
+    "ranks": ranks,
+    "lost-rank": lost_rank,
     "recording": recording,
 }
 
@@ -164,6 +245,7 @@ def describe(programs):
         return None, f"there is no build: {programs.verbatim} (cmake --build --preset dev)"
     engine = json.loads(programs.expect(PASSED, "doctor", "--format", "json"))["engine"]
     devices = [device for device in engine["devices"] if device.startswith("cuda")]
+    programs.gpus = len(devices)
     if not devices:
         return engine, f"no device: CUDA is {engine.get('cuda') or engine['problem']}"
     return engine, None

@@ -14,6 +14,7 @@
 #include "base/exception_text.h"
 #include "base/processor.h"
 #include "trainer/cuda/cuda_device.h"
+#include "trainer/cuda/nccl_payloads.h"
 
 namespace verbatim {
 namespace {
@@ -113,10 +114,14 @@ std::string DescribeCuda() {
     for (int to = 0; to < count; ++to)
       is_direct = is_direct && (from == to || CanCopyDirectly(from, to));
   }
-  const std::string devices = std::to_string(count) + (count == 1 ? " device" : " devices");
-  if (count == 1) return devices;
-  return devices + (is_direct ? ", copies between them are direct"
-                              : ", some copies between them go through the host");
+  std::string text = std::to_string(count) + (count == 1 ? " device" : " devices");
+  if (count > 1) {
+    text += is_direct ? ", copies between them are direct"
+                      : ", some copies between them go through the host";
+  }
+  const std::string obstacle = NcclObstacle();
+  return text + (obstacle.empty() ? ", NCCL " + NcclVersion() + " between processes"
+                                  : ", one process: " + obstacle);
 }
 
 std::vector<std::string> ListDevices() {

@@ -6,10 +6,15 @@
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/trainer/small_run.h"
 #include "trainer/cuda/cuda_device.h"
+#include "trainer/cuda/nccl_payloads.h"
 #include "trainer/device_stream.h"
 #include "trainer/layer_handover.h"
 #include "trainer/operators.h"
@@ -110,6 +115,87 @@ TEST_F(CudaTest, TensorsCrossDevicesWithTheirStrides) {
     EXPECT_EQ(taken.strides(), original.strides());
     EXPECT_EQ(TensorDigest(taken), TensorDigest(original));
   }).join();
+}
+
+/// Two ranks' ends in one process, on two GPUs.
+class TwoEnds {
+ public:
+  TwoEnds() {
+    for (int rank = 0; rank < 2; ++rank) {
+      const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(rank));
+      ends_.push_back(OpenNcclPayloads({rank, 2, device, device, device}, 60'000));
+    }
+    const std::string from_0 = ends_[0]->Invite(1);
+    const std::string from_1 = ends_[1]->Invite(0);
+    EXPECT_TRUE(ends_[0]->Open(std::vector<std::string>{"", from_1}).has_value());
+    EXPECT_TRUE(ends_[1]->Open(std::vector<std::string>{from_0, ""}).has_value());
+    // Both, in turn: neither call waits for the other.
+    while (!IsOpen(0) | !IsOpen(1)) std::this_thread::yield();
+  }
+
+  DevicePayloads& operator[](int rank) { return *ends_[rank]; }
+
+ private:
+  bool IsOpen(int rank) {
+    const Result<bool> is_open = ends_[rank]->Poll();
+    if (!is_open) throw std::runtime_error(is_open.error().message);
+    return *is_open;
+  }
+
+  std::vector<std::unique_ptr<DevicePayloads>> ends_;
+};
+
+TEST_F(CudaTest, ChannelsCarryTensorsBetweenGpusInTheirOrder) {
+  if (CudaDeviceCount() < 2 || !NcclObstacle().empty()) {
+    std::printf("no channel in one process: scripts/device-check starts two\n");
+    return;
+  }
+  TwoEnds ends;
+  const auto writer = OpenDeviceStream(device_);
+  std::vector<at::Tensor> originals;
+  std::thread([&] {
+    writer->Enter();
+    for (int i = 0; i < 50; ++i) {
+      originals.push_back(
+          at::full({16, 16, 16 + i}, static_cast<float>(i), at::TensorOptions().device(device_))
+              .narrow(2, 1, 8)
+              .transpose(0, 2));
+    }
+  }).join();
+  for (const PayloadChannel& channel :
+       {PayloadChannel{PayloadKind::kForward, 0, 1}, {PayloadKind::kLayer, 0, 1}}) {
+    for (const at::Tensor& tensor : originals) {
+      ends[0].Send(channel, {{tensor, writer->Record()}, {tensor[0], writer->Record()}});
+    }
+  }
+  // The other channel first: they do not hold each other up.
+  for (const PayloadChannel& channel :
+       {PayloadChannel{PayloadKind::kLayer, 0, 1}, {PayloadKind::kForward, 0, 1}}) {
+    for (const at::Tensor& tensor : originals) {
+      const TensorLayout layouts[] = {LayoutOf(tensor), LayoutOf(tensor[0])};
+      const ReceivedPayload received = ends[1].Receive(channel, layouts);
+      Synchronize(received.ready);
+      ASSERT_EQ(received.tensors.size(), 2u);
+      EXPECT_EQ(received.tensors[0].device(), at::Device(at::kCUDA, 1));
+      EXPECT_EQ(received.tensors[0].strides(), tensor.strides());
+      EXPECT_EQ(TensorDigest(received.tensors[0]), TensorDigest(tensor));
+      EXPECT_EQ(TensorDigest(received.tensors[1]), TensorDigest(tensor[0]));
+    }
+  }
+}
+
+TEST_F(CudaTest, AReceiveThatNothingComesForIsLetGo) {
+  if (CudaDeviceCount() < 2 || !NcclObstacle().empty()) {
+    std::printf("no channel in one process: scripts/device-check starts two\n");
+    return;
+  }
+  TwoEnds ends;
+  const TensorLayout layout = LayoutOf(at::ones({1 << 20}));
+  const ReceivedPayload received =
+      ends[1].Receive({PayloadKind::kForward, 0, 1}, std::span(&layout, 1));
+  ends[1].Abort();
+  Synchronize(received.ready);
+  EXPECT_FALSE(ends[1].Poll().value());
 }
 
 TEST_F(CudaTest, SmallRunsAreTheSequentialReferences) {
