@@ -103,12 +103,17 @@ std::string RenderJson(const LayerTable& table, const std::string& record, const
   return ToJsonText(json);
 }
 
-Result<SubnetRow> ReadRow(const RecordReader& reader, const std::string& record, std::int64_t seq,
-                          const ReadOptions& options) {
-  ASSIGN_OR_RETURN(auto row, reader.Subnet(seq, options));
-  if (row && row->step) return *std::move(row);
-  return BadInput(fmt::format("{}: row {} is missing", record, seq),
-                  fmt::format("verbatim verify {} lists all damage.", ShellPath(record)));
+Error MissingRow(const std::string& record, std::int64_t seq) {
+  return {ErrorKind::kBadInput, fmt::format("{}: row {} is missing", record, seq),
+          fmt::format("verbatim verify {} lists all damage.", ShellPath(record))};
+}
+
+/// The number of the step that a row holds.
+Result<std::int64_t> StepAt(const RecordReader& reader, const std::string& record,
+                            std::int64_t seq) {
+  ASSIGN_OR_RETURN(const auto row, reader.Subnet(seq, {false, false, false}));
+  if (!row || !row->step) return tl::unexpected(MissingRow(record, seq));
+  return row->step->step;
 }
 
 }  // namespace
@@ -121,18 +126,20 @@ Result<std::int64_t> FindStep(const RecordReader& reader, const std::string& rec
   std::int64_t end = count;
   while (begin < end) {
     const std::int64_t middle = begin + (end - begin) / 2;
-    ASSIGN_OR_RETURN(const SubnetRow row, ReadRow(reader, record, middle, {false, false, false}));
-    if (row.step->step == step) return middle;
-    (row.step->step < step ? begin : end) = row.step->step < step ? middle + 1 : middle;
+    ASSIGN_OR_RETURN(const std::int64_t found, StepAt(reader, record, middle));
+    if (found == step) return middle;
+    if (found < step) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
   }
-  if (count == 0)
-    return UsageError(fmt::format("{} has no step {}", record, step), "It holds none.");
-  ASSIGN_OR_RETURN(const SubnetRow first, ReadRow(reader, record, 0, {false, false, false}));
-  ASSIGN_OR_RETURN(const SubnetRow last, ReadRow(reader, record, count - 1, {false, false, false}));
-  return UsageError(
-      fmt::format("{} has no step {}", record, step),
-      fmt::format("It holds {}, from step {} to step {}.", FormatCount(count, "step", "steps"),
-                  first.step->step, last.step->step));
+  const std::string message = fmt::format("{} has no step {}", record, step);
+  if (count == 0) return UsageError(message, "It holds none.");
+  ASSIGN_OR_RETURN(const std::int64_t first, StepAt(reader, record, 0));
+  ASSIGN_OR_RETURN(const std::int64_t last, StepAt(reader, record, count - 1));
+  return UsageError(message, fmt::format("It holds {}, from step {} to step {}.",
+                                         FormatCount(count, "step", "steps"), first, last));
 }
 
 Result<std::string> ShowStep(const RecordReader& reader, const std::string& record,
@@ -140,9 +147,10 @@ Result<std::string> ShowStep(const RecordReader& reader, const std::string& reco
   ASSIGN_OR_RETURN(auto rows, reader.Layers());
   ASSIGN_OR_RETURN(const LayerTable table, LayerTable::BuildForSteps(std::move(rows)));
   ASSIGN_OR_RETURN(const std::int64_t seq, FindStep(reader, record, step));
-  ASSIGN_OR_RETURN(const SubnetRow row, ReadRow(reader, record, seq, {true, true, false}));
-  return format == ShowFormat::kJson ? RenderJson(table, record, row)
-                                     : RenderText(table, record, row);
+  ASSIGN_OR_RETURN(const auto row, reader.Subnet(seq, {true, true, false}));
+  if (!row || !row->step) return tl::unexpected(MissingRow(record, seq));
+  return format == ShowFormat::kJson ? RenderJson(table, record, *row)
+                                     : RenderText(table, record, *row);
 }
 
 }  // namespace verbatim
