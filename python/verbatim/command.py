@@ -54,7 +54,13 @@ def diff(a: PathLike, b: PathLike, *options: str) -> dict[str, Any]:
 
 def _report(arguments: Sequence[str]) -> dict[str, Any]:
     command = [str(executable()), *arguments, "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UsageError(
+            f"{command[0]} cannot be run: {error.strerror}",
+            "Install the package again, or name the program in VERBATIM_BINARY.",
+        ) from error
     if done.returncode not in (0, 1):
         message, _, hint = done.stderr.strip().partition("\n")
         raise error_of(done.returncode, message, hint.strip())

@@ -16,7 +16,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from verbatim import _native
-from verbatim.digests import NamedTensor, dtype_name, flatten, local_part, placement
+from verbatim.digests import Digester, NamedTensor, dtype_name, flatten, local_part, placement
 from verbatim.distributed import unwrap
 from verbatim.errors import UsageError
 
@@ -78,6 +78,12 @@ class ModelLayers:
         if self._count() != self._counts or not self._children_stay():
             raise self._form_error()
         return [_checked(layer) for layer in self.all]
+
+    def digest(self, digester: Digester, ids: Iterable[int] | None = None) -> list[bytes]:
+        """Digests of the layers' tensors as they are now, all or some. UsageError as `tensors`."""
+        tensors = self.tensors()
+        chosen = range(len(tensors)) if ids is None else ids
+        return digester.tensors((self.all[i].name, tensors[i]) for i in chosen)
 
     def marks(self) -> list[object]:
         """Something per layer that is another after a write that PyTorch knows of."""

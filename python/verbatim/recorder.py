@@ -60,9 +60,10 @@ class Recorder:
         tensors: Names that `step(tensors=…)` and `capture` may give.
         random_state: Whether the states of the random generators are digested (PyTorch's of CPU
             and CUDA, NumPy's global one, Python's).
-        reads: How writes from outside are found: "versions" (PyTorch's version counters and
-            addresses; misses writes through `.data`, NumPy or DLPack), "digests" (digests before
-            the step's first forward pass too, which doubles the cost, finds all), "off".
+        reads: How writes from outside are found: "versions" (of parameters PyTorch's version
+            counters and addresses, which miss writes through `.data`, NumPy or DLPack; of buffers
+            digests), "digests" (of all before the step's first forward pass too, which finds every
+            write and doubles the cost), "off". In a run of several processes buffers are left out.
         rank: This process's rank in a run of several; each records a file of its own.
         world_size: How many processes the run has. Both default to torch.distributed's where it
             is initialised, else to 0 of 1.
@@ -119,12 +120,12 @@ class Recorder:
         self._takes_state = optimizer_state and bool(self._optimizers)
         self._takes_gradients = gradients
         self._takes_random_state = random_state
-        self._digester = Digester(threads)
-        activations, tensors = tuple(activations), tuple(tensors)
+        self._digester = Digester(None if threads is None else _at_least(1, "threads", threads))
+        activations, tensors = _names("activations", activations), _names("tensors", tensors)
         self._captures = Captures(activations + tensors, len(self._layers.all), self._digester)
-        self._weights = self._digest_weights(self._layers.tensors())
+        self._weights = self._layers.digest(self._digester)
         self._writes = Writes(
-            self._layers, reads, leave_out_buffers=self._world_size > 1, digest=self._digest_weights
+            self._layers, self._digester, reads, leave_out_buffers=self._world_size > 1
         )
         self._now = GoingOn()
         self._hooks = Hooks(self)
@@ -351,8 +352,8 @@ class Recorder:
         bits = loss_bits(loss)
         parts = [*self._now.parts, *([] if batch is None else [self._batch_digest(batch)])]
         captured = self._captures.with_more(tensors)
+        weights = self._layers.digest(self._digester)
         current = self._layers.tensors()
-        weights = self._digest_weights(current)
         states = self._digest_states(current)
         gradients = self._digest_gradients(current)
         self._recording.record(
@@ -381,10 +382,6 @@ class Recorder:
         if self._now.evaluating:
             settings["eval_modules"] = self._now.evaluating
         return settings
-
-    def _digest_weights(self, tensors: Iterable[torch.Tensor]) -> list[bytes]:
-        names = (layer.name for layer in self._layers.all)
-        return self._digester.tensors(zip(names, tensors, strict=True))
 
     def _digest_states(self, tensors: list[torch.Tensor]) -> dict[int, bytes]:
         if not self._takes_state:
@@ -497,4 +494,12 @@ def _at_least(least: int, name: str, value: int) -> int:
 
 
 def _checked_seed(seed: int | None) -> int | None:
-    return seed if seed is None else _at_least(0, "seed", seed)
+    if seed is not None and _at_least(0, "seed", seed) >= 2**64:
+        raise UsageError(f"seed is {seed}", "Give an int below 2**64.")
+    return seed
+
+
+def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise UsageError(f"{what} is a str", f'Give a list of names: {what}=["{names}"].')
+    return tuple(names)
