@@ -86,7 +86,7 @@ def train(path: str, fixed: int) -> float:
     with verbatim.Recorder(path, model, optimizer, seed=1, name="hunt") as recorder:
         for step in range(STEPS):
             # Mistake 3: the rate falls when the time is half over, not when the steps are.
-            late = step >= 100 if fixed >= 3 else time.monotonic() - began > 0.5
+            late = step >= 100 if fixed >= 3 else time.monotonic() - began > 0.2
             optimizer.param_groups[0]["lr"] = 0.002 if late else 0.02
             chosen = torch.randint(len(data), (BATCH,))
             batch = {"words": words[chosen], "labels": labels[chosen]}
