@@ -56,7 +56,7 @@ static verbatim_recorder* open_record(const char* path, const model* initial) {
   return recorder;
 }
 
-static void record(verbatim_recorder* recorder, int number, float loss, float rate,
+static void record(verbatim_recorder* recorder, int number, float loss, double rate,
                    const float* inputs, const float* labels, const model* trained) {
   const int64_t batch_shape[1] = {kBatch};
   const verbatim_tensor batch[2] = {tensor("inputs", inputs, batch_shape, 1),
@@ -73,7 +73,7 @@ static void record(verbatim_recorder* recorder, int number, float loss, float ra
     check(verbatim_digest_tensors(&momentum, 1, &layers[i].optimizer_state));
   }
   char settings[64];
-  snprintf(settings, sizeof settings, "{\"lr\": %.9g}", (double)rate);
+  snprintf(settings, sizeof settings, "{\"lr\": %.17g}", rate);
   verbatim_step step;
   verbatim_step_init(&step, sizeof step);
   step.step = number;
@@ -95,7 +95,7 @@ static void make_batch(int number, float* inputs, float* labels) {
 }
 
 /* One step of gradient descent; the mean squared error before it. */
-static float train(model* trained, float rate, const float* inputs, const float* labels) {
+static float train(model* trained, double rate, const float* inputs, const float* labels) {
   float loss = 0.0f, gradients[kLayers] = {0.0f, 0.0f};
   for (int i = 0; i < kBatch; ++i) {
     const float error = trained->weight * inputs[i] + trained->bias - labels[i];
@@ -105,8 +105,8 @@ static float train(model* trained, float rate, const float* inputs, const float*
   }
   for (int i = 0; i < kLayers; ++i)
     trained->momentum[i] = 0.9f * trained->momentum[i] + gradients[i];
-  trained->weight -= rate * trained->momentum[0];
-  trained->bias -= rate * trained->momentum[1];
+  trained->weight -= (float)rate * trained->momentum[0];
+  trained->bias -= (float)rate * trained->momentum[1];
   return loss;
 }
 
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: linear RUN.db [LEARNING_RATE]\n");
     return VERBATIM_USAGE;
   }
-  const float rate = argc > 2 ? strtof(argv[2], NULL) : 0.1f;
+  const double rate = argc > 2 ? strtod(argv[2], NULL) : 0.1;
   model trained = {0.0f, 0.0f, {0.0f, 0.0f}};
   verbatim_recorder* recorder = open_record(argv[1], &trained);
   float inputs[kBatch], labels[kBatch];

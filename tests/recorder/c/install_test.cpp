@@ -46,7 +46,7 @@ class InstallTest : public ::testing::Test {
     ASSERT_EQ(subnets->size(), 50u);
     for (const SubnetRow& subnet : *subnets) {
       EXPECT_EQ(subnet.step->step, subnet.seq);
-      EXPECT_EQ(subnet.step->settings, (Settings{{"lr", "0.100000001"}}));
+      EXPECT_EQ(subnet.step->settings, (Settings{{"lr", "0.1"}}));
       EXPECT_EQ(subnet.content_leaf, ContentLeaf(subnet));
       EXPECT_NE(subnet.accesses.at(1).weights, subnet.accesses.at(0).weights);
     }
