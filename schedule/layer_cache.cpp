@@ -50,14 +50,21 @@ double CacheStatistics::HitRate() const {
 
 LayerCache::LayerCache(const SearchSpace& space, std::vector<LayerBytes> bytes, int stages,
                        const LayerCacheOptions& options)
+    : LayerCache(space, std::move(bytes), stages, {0, stages}, options) {}
+
+LayerCache::LayerCache(const SearchSpace& space, std::vector<LayerBytes> bytes, int stages,
+                       const StagePart& part, const LayerCacheOptions& options)
     : space_(space),
       bytes_(std::move(bytes)),
+      part_(part),
       policy_(options.policy),
       layers_(space.layers().size()) {
-  VERBATIM_CHECK(bytes_.size() == layers_.size() && stages >= 1);
+  VERBATIM_CHECK(bytes_.size() == layers_.size());
+  VERBATIM_CHECK(0 <= part.begin && part.begin < part.end && part.end <= stages);
   for (int stage = 0; stage < stages; ++stage) {
-    const std::int64_t permanent = PermanentBytes(space, bytes_, stage, stages);
-    stages_.push_back({StageMemory(options.budget_bytes, permanent), {}, {}});
+    const bool is_own = part_.Contains(stage);
+    const std::int64_t permanent = is_own ? PermanentBytes(space, bytes_, stage, stages) : 0;
+    stages_.push_back({StageMemory(is_own ? options.budget_bytes : 0, permanent), {}, {}});
     statistics_.peak_bytes.push_back(permanent);
   }
 }
@@ -69,12 +76,16 @@ void LayerCache::Foresee(std::int64_t seq, std::span<const std::uint16_t> choice
   Subnet& subnet = subnets_[seq];
   subnet.ordinal = foreseen_++;
   subnet.parts.resize(stages_.size());
-  subnet.parts_unfinished = static_cast<int>(stages_.size());
+  subnet.parts_unfinished = part_.end - part_.begin;
   for (int stage = 0; stage < ranges.stages(); ++stage) {
     std::int64_t bytes = 0;
     for (int position = ranges.Begin(stage); position < ranges.End(stage); ++position) {
       const Layer& layer = space_.LayerAt(position, choices);
       if (IsPermanent(layer) || BytesOf(layer.id) == 0) continue;
+      if (!part_.Contains(stage)) {
+        ForeseeElsewhere({seq, stage}, layer);
+        continue;
+      }
       bytes += BytesOf(layer.id);
       subnet.parts[stage].layers.push_back(layer.id);
       layers_[layer.id].uses.push_back({seq, stage});
@@ -85,6 +96,12 @@ void LayerCache::Foresee(std::int64_t seq, std::span<const std::uint16_t> choice
   }
 }
 
+void LayerCache::ForeseeElsewhere(const Use& use, const Layer& layer) {
+  std::deque<Use>& uses = layers_[layer.id].uses;
+  const bool follows_another = !uses.empty() && !part_.Contains(uses.back().stage);
+  if (layer.IsVersioned() && !follows_another) uses.push_back(use);
+}
+
 void LayerCache::Admit(std::int64_t seq, std::vector<Residency>& ready) {
   const auto subnet = subnets_.upper_bound(last_admitted_);
   VERBATIM_CHECK(subnet != subnets_.end() && subnet->first == seq, "seq {} after {}", seq,
@@ -93,7 +110,7 @@ void LayerCache::Admit(std::int64_t seq, std::vector<Residency>& ready) {
   ++admitted_;
   is_settling_ = false;
   subnet->second.is_admitted = true;
-  for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) {
+  for (int stage = part_.begin; stage < part_.end; ++stage) {
     stages_[stage].waiting.push_back(seq);
     SetAside(stage, ready);
   }
@@ -144,6 +161,30 @@ void LayerCache::Updated(const Residency& id, std::vector<Residency>& ready) {
   for (const int layer : part.layers) GiveNextUser(layer, id.stage, ready);
   SetAside(id.stage, ready);
   if (--subnets_.at(id.seq).parts_unfinished == 0) subnets_.erase(id.seq);
+}
+
+bool LayerCache::IsAtHome(int layer) const {
+  const int stage = layers_[layer].stage;
+  return stage < 0 || stages_[stage].memory.copies().at(layer).IsClean();
+}
+
+std::optional<LayerCopy> LayerCache::Left(int layer) {
+  const LayerState& state = layers_[layer];
+  VERBATIM_CHECK(IsVersioned(layer) && IsAtHome(layer));
+  VERBATIM_CHECK(!state.uses.empty() && !part_.Contains(state.uses.front().stage));
+  if (state.stage < 0) return std::nullopt;
+  std::vector<LayerCopy> dropped;
+  Drop(state.stage, layer, dropped);
+  return dropped.front();
+}
+
+bool LayerCache::Arrived(int layer, std::int64_t seq) {
+  std::deque<Use>& uses = layers_[layer].uses;
+  const bool is_awaited = uses.size() > 1 && !part_.Contains(uses[0].stage) && uses[1].seq == seq;
+  if (!is_awaited || layers_[layer].stage >= 0) return false;
+  uses.pop_front();
+  ReviewNextUser(layer);
+  return true;
 }
 
 bool LayerCache::IsInPlace(int layer, const Residency& part) {
@@ -216,7 +257,7 @@ void LayerCache::Review(int layer, int stage) {
 
 void LayerCache::ReviewNextUser(int layer) {
   const std::deque<Use>& uses = layers_[layer].uses;
-  if (!uses.empty()) Review(layer, uses.front().stage);
+  if (!uses.empty() && part_.Contains(uses.front().stage)) Review(layer, uses.front().stage);
 }
 
 std::optional<Transfer> LayerCache::Next(int stage, Transfer::Kind kind) {

@@ -85,6 +85,10 @@ struct CacheStatistics {
 
 /// All stages of one process. Not thread-safe: the caller locks. `space` must outlive it.
 ///
+/// Of a run in several processes it serves those of one; each has a home of its own. It knows where
+/// else subnets use a layer: a version that is used elsewhere next is written back, and leaves for
+/// there from home (Left); one that was written elsewhere comes home (Arrived) before it is loaded.
+///
 /// The caller, in this order: Foresee subnets; Admit one when the scheduler does; take Next for
 /// every idle copy engine, of which each stage has one in each direction, after any other call;
 /// report Finished; give each Residency that is handed out to Scheduler::Resident; Want what
@@ -102,6 +106,7 @@ struct CacheStatistics {
 /// - After Updated a layer is written back at once, unless an admitted subnet uses it next on the
 ///   same stage; then only where there is no other way to make room.
 /// - While a layer is being written back nobody begins to use it.
+/// - What leaves is at home, and its copy is given up.
 /// - Given up are only copies that nobody uses, for which nothing is set aside, and whose content
 ///   is at home.
 ///
@@ -111,6 +116,9 @@ class LayerCache {
   /// `bytes` by layer id.
   LayerCache(const SearchSpace& space, std::vector<LayerBytes> bytes, int stages,
              const LayerCacheOptions& options);
+  /// Of `stages` stages it serves those of `part`.
+  LayerCache(const SearchSpace& space, std::vector<LayerBytes> bytes, int stages,
+             const StagePart& part, const LayerCacheOptions& options);
 
   /// A subnet that will be admitted, of a higher seq than all before; as far ahead as the owner
   /// likes: a window of some dozens is enough.
@@ -123,6 +131,15 @@ class LayerCache {
   void Want(const Residency& part);
   /// The subnet has updated its layers on the stage, and uses them no more.
   void Updated(const Residency& part, std::vector<Residency>& ready);
+
+  /// Whether home has the layer's newest version: else it cannot leave yet.
+  bool IsAtHome(int layer) const;
+  /// Home's version has left for a subnet on a stage that is none of these, which is the next one
+  /// to use it. Gives up the copy here, if there is one.
+  std::optional<LayerCopy> Left(int layer);
+  /// The version that subnet `seq`, which was foreseen, uses on one of these stages has come home
+  /// from elsewhere. False: no subnet of this run waits for it.
+  [[nodiscard]] bool Arrived(int layer, std::int64_t seq);
 
   /// What the stage's idle copy engine does now, if anything.
   std::optional<Transfer> Next(int stage, Transfer::Kind kind);
@@ -172,7 +189,9 @@ class LayerCache {
     bool is_writing = false;
   };
   struct LayerState {
-    std::deque<Use> uses;               ///< known and not updated; ascending
+    /// Known and not updated; ascending. Of several in a row that are none of these stages', the
+    /// first.
+    std::deque<Use> uses;
     int stage = -1;                     ///< versioned: where its copy is; -1: it has none
     std::map<int, std::int64_t> needs;  ///< its own in those of the stages: seq by stage
   };
@@ -184,6 +203,7 @@ class LayerCache {
   /// to write the layer first.
   std::optional<std::int64_t> NextUse(int layer, int stage) const;
   bool IsInPlace(int layer, const Residency& part);
+  void ForeseeElsewhere(const Use& use, const Layer& layer);
   void SetAside(int stage, std::vector<Residency>& ready);
   void Give(const Residency& part, std::vector<Residency>& ready);
   void GiveNextUser(int layer, int stage, std::vector<Residency>& ready);
@@ -207,8 +227,9 @@ class LayerCache {
 
   const SearchSpace& space_;
   const std::vector<LayerBytes> bytes_;  ///< by layer
+  const StagePart part_;
   const CachePolicy policy_;
-  std::vector<Stage> stages_;
+  std::vector<Stage> stages_;               ///< all of them; those of the part are used
   std::vector<LayerState> layers_;          ///< by layer
   std::map<std::int64_t, Subnet> subnets_;  ///< known, and unfinished
   std::int64_t foreseen_ = 0;               ///< subnets

@@ -47,14 +47,6 @@ struct Delivery {
   bool operator==(const Delivery&) const = default;
 };
 
-/// Contiguous stages: [begin, end).
-struct StagePart {
-  int begin = 0;
-  int end = 0;
-
-  bool Contains(int stage) const { return begin <= stage && stage < end; }
-};
-
 /// A subnet that uses a layer, and the stage on which it does.
 struct LayerUser {
   std::int64_t seq;

@@ -18,6 +18,14 @@ struct Task {
   bool operator==(const Task&) const = default;
 };
 
+/// Contiguous stages: [begin, end).
+struct StagePart {
+  int begin = 0;
+  int end = 0;
+
+  bool Contains(int stage) const { return begin <= stage && stage < end; }
+};
+
 /// A subnet's part on a stage, whose layers are there, or wanted there (schedule/layer_cache.h).
 struct Residency {
   std::int64_t seq = 0;

@@ -17,6 +17,7 @@
 
 #include "schedule/causal_graph.h"
 #include "schedule/layer_cache.h"
+#include "schedule/placement.h"
 #include "schedule/scheduler.h"
 #include "tests/schedule/ranks/rank_case.h"
 
@@ -34,6 +35,7 @@ struct CachedCase {
   std::int64_t window = 0;             ///< subnets foreseen beyond those admitted
   std::vector<std::int64_t> sequence;  ///< ascending
   std::int64_t transfer_weight = 1;    ///< how soon a transfer ends, beside other events
+  int ranks = 1;                       ///< each with a cache, and a home, of its own
   std::string description;
 };
 
@@ -78,10 +80,12 @@ inline CachedCase DrawCachedCase(std::uint64_t seed) {
   const std::int64_t least = LeastOf(drawn).bytes();
   drawn.cache.budget_bytes = draws.OneIn(3) ? least : least + draws.Between(1, 400);
   drawn.transfer_weight = draws.OneIn(2) ? 1 : draws.Between(1, 20);
+  drawn.ranks = draws.OneIn(2) ? 1 : static_cast<int>(draws.Between(1, stages));
   drawn.description = fmt::format(
-      "seed {}: {} stages, {} positions, {} micro-batches, {} in flight, {} subnets, {}, {}, {} "
+      "seed {}: {} ranks, {} stages, {} positions, {} micro-batches, {} in flight, {} subnets, {}, "
+      "{}, {} "
       "bytes of at least {}",
-      seed, stages, drawn.space->positions(), drawn.scheduler.microbatches,
+      seed, drawn.ranks, stages, drawn.space->positions(), drawn.scheduler.microbatches,
       drawn.scheduler.in_flight_max, drawn.sequence.size(), partition, NameOf(drawn.cache.policy),
       drawn.cache.budget_bytes, least);
   return drawn;
@@ -96,10 +100,15 @@ class CachedMachine {
         policy_(*MakePolicy("causal")),
         draws_(drawn.seed + 1),
         scheduler_(space_, *drawn.partition, *policy_, drawn.scheduler),
-        cache_(space_, drawn.bytes, drawn.partition->stages(), drawn.cache),
+        placement_(*Placement::Make(drawn.partition->stages(), drawn.ranks)),
         graph_(space_),
-        home_(space_.layers().size(), CausalPredecessors::kNone),
-        stages_(static_cast<std::size_t>(drawn.partition->stages())) {}
+        stages_(static_cast<std::size_t>(drawn.partition->stages())) {
+    for (int rank = 0; rank < drawn.ranks; ++rank) {
+      const StagePart part{placement_.Begin(rank), placement_.End(rank)};
+      caches_.emplace_back(space_, drawn.bytes, placement_.stages(), part, drawn.cache);
+      homes_.emplace_back(space_.layers().size(), CausalPredecessors::kNone);
+    }
+  }
 
   /// False where it gets stuck.
   bool Run() {
@@ -115,7 +124,7 @@ class CachedMachine {
     }
   }
 
-  const CacheStatistics& statistics() const { return cache_.statistics(); }
+  const CacheStatistics& statistics() const { return caches_.front().statistics(); }
   std::int64_t finished() const { return finished_; }
 
  private:
@@ -133,12 +142,17 @@ class CachedMachine {
     std::vector<std::vector<std::pair<int, std::int64_t>>> reads;  ///< by stage: layer, version
   };
 
+  /// What home has of a layer whose newest version has left for another rank.
+  static constexpr std::int64_t kAway = -2;
+
   bool IsVersioned(int layer) const { return space_.layer(layer).IsVersioned(); }
+  LayerCache& CacheOf(int stage) { return caches_[placement_.RankOf(stage)]; }
+  std::int64_t& HomeOf(int stage, int layer) { return homes_[placement_.RankOf(stage)][layer]; }
 
   void Foresee(std::int64_t seq) {
     const Choices choices = ChoicesOf(case_, seq);
     const StageRanges ranges = case_.partition->Ranges(choices);
-    cache_.Foresee(seq, choices, ranges);
+    for (LayerCache& cache : caches_) cache.Foresee(seq, choices, ranges);
     const auto predecessors = graph_.Add(seq, choices);
     Subnet& subnet = subnets_[seq];
     subnet.reads.resize(stages_.size());
@@ -156,8 +170,44 @@ class CachedMachine {
     const std::int64_t seq = case_.sequence[admitted_++];
     std::vector<Delivery> deliveries;
     scheduler_.Admit(seq, ChoicesOf(case_, seq), deliveries);
-    under_way_.insert(under_way_.end(), deliveries.begin(), deliveries.end());
-    Tell([&](auto& ready) { cache_.Admit(seq, ready); });
+    SendAll(deliveries);
+    for (LayerCache& cache : caches_) {
+      Tell([&](auto& ready) { cache.Admit(seq, ready); });
+    }
+  }
+
+  void SendAll(const std::vector<Delivery>& deliveries) {
+    for (const Delivery& delivery : deliveries) {
+      const bool leaves = delivery.kind == Delivery::Kind::kVersion &&
+                          placement_.RankOf(delivery.from) != placement_.RankOf(delivery.to) &&
+                          !IsPermanent(space_.layer(delivery.layer));
+      (leaves ? leaving_ : under_way_).push_back(delivery);
+    }
+    SendLeaving();
+  }
+
+  /// Versions for other ranks set out once they are at home.
+  void SendLeaving() {
+    std::erase_if(leaving_, [this](const Delivery& delivery) {
+      LayerCache& cache = CacheOf(delivery.from);
+      if (!cache.IsAtHome(delivery.layer)) return false;
+      if (const auto dropped = cache.Left(delivery.layer)) Drop(*dropped);
+      std::int64_t& home = HomeOf(delivery.from, delivery.layer);
+      EXPECT_EQ(home, delivery.version) << "layer " << delivery.layer;
+      home = kAway;
+      under_way_.push_back(delivery);
+      return true;
+    });
+  }
+
+  void ComeHome(const Delivery& delivery) {
+    const bool has_moved = delivery.kind == Delivery::Kind::kVersion &&
+                           placement_.RankOf(delivery.from) != placement_.RankOf(delivery.to) &&
+                           !IsPermanent(space_.layer(delivery.layer));
+    if (!has_moved) return;
+    HomeOf(delivery.to, delivery.layer) = delivery.version;
+    EXPECT_FALSE(CacheOf(delivery.to).Arrived(delivery.layer, delivery.task.seq + 1000));
+    EXPECT_TRUE(CacheOf(delivery.to).Arrived(delivery.layer, delivery.task.seq));
   }
 
   /// A call of the cache's, and what follows for the scheduler.
@@ -170,7 +220,8 @@ class CachedMachine {
       CheckPart(part.seq, part.stage);
       scheduler_.Resident(part);
     }
-    for (const Residency& part : scheduler_.TakeWanted()) cache_.Want(part);
+    for (const Residency& part : scheduler_.TakeWanted()) CacheOf(part.stage).Want(part);
+    SendLeaving();
   }
 
   /// Every layer of the part is there, in the right version, and is not being copied.
@@ -213,13 +264,15 @@ class CachedMachine {
   void StartTransfer(int index, int kind) {
     auto& engine = stages_[index].engines[kind];
     if (engine) return;
-    engine = cache_.Next(index, static_cast<Transfer::Kind>(kind));
+    engine = CacheOf(index).Next(index, static_cast<Transfer::Kind>(kind));
     if (!engine) return;
     for (const LayerCopy& dropped : engine->dropped) Drop(dropped);
     if (kind == 0) {
       EXPECT_FALSE(IsBeingWritten(engine->layer));
       EXPECT_FALSE(IsVersioned(engine->layer) && IsAnywhere(engine->layer));
-      stages_[index].copies[engine->layer] = {home_[engine->layer], /*is_loading=*/true};
+      const std::int64_t home = HomeOf(index, engine->layer);
+      EXPECT_NE(home, kAway) << "layer " << engine->layer;
+      stages_[index].copies[engine->layer] = {home, /*is_loading=*/true};
     } else {
       EXPECT_TRUE(IsVersioned(engine->layer));
       EXPECT_FALSE(IsInUse(index, engine->layer));
@@ -232,7 +285,7 @@ class CachedMachine {
     const auto held = copies.find(copy.layer);
     ASSERT_TRUE(held != copies.end());
     EXPECT_FALSE(held->second.is_loading);
-    EXPECT_EQ(held->second.version, home_[copy.layer]) << "an update would be lost";
+    EXPECT_EQ(held->second.version, HomeOf(copy.stage, copy.layer)) << "an update would be lost";
     EXPECT_FALSE(IsInUse(copy.stage, copy.layer));
     copies.erase(held);
   }
@@ -258,13 +311,13 @@ class CachedMachine {
     return false;
   }
 
-  void CheckBudget(int index) const {
+  void CheckBudget(int index) {
     std::int64_t bytes =
         PermanentBytes(space_, case_.bytes, index, static_cast<int>(stages_.size()));
     for (const auto& [layer, copy] : stages_[index].copies) bytes += case_.bytes[layer].total();
     EXPECT_LE(bytes, case_.cache.budget_bytes);
-    EXPECT_EQ(bytes, cache_.HeldBytes(index));
-    EXPECT_LE(bytes, cache_.statistics().peak_bytes[index]);
+    EXPECT_EQ(bytes, CacheOf(index).HeldBytes(index));
+    EXPECT_LE(bytes, CacheOf(index).statistics().peak_bytes[index]);
   }
 
   /// One of the events under way, drawn; false where there is none.
@@ -300,6 +353,7 @@ class CachedMachine {
     delivery = std::find_if(under_way_.begin(), under_way_.end(), is_same_link);
     const Delivery arrived = *delivery;
     under_way_.erase(delivery);
+    ComeHome(arrived);
     Tell([&](auto&) { scheduler_.Deliver(arrived); });
   }
 
@@ -311,11 +365,11 @@ class CachedMachine {
         if (IsVersioned(layer)) stages_[index].copies.at(layer).version = task.seq;
       }
       stages_[index].resident.erase(task.seq);
-      Tell([&](auto& ready) { cache_.Updated({task.seq, index}, ready); });
+      Tell([&](auto& ready) { CacheOf(index).Updated({task.seq, index}, ready); });
     }
     std::vector<Delivery> deliveries;
     if (scheduler_.Finished(index, task, deliveries)) ++finished_;
-    under_way_.insert(under_way_.end(), deliveries.begin(), deliveries.end());
+    SendAll(deliveries);
     Tell([](auto&) {});
   }
 
@@ -323,31 +377,40 @@ class CachedMachine {
     const Transfer transfer = *std::exchange(stages_[index].engines[kind], std::nullopt);
     Held& copy = stages_[index].copies.at(transfer.layer);
     if (kind == 0) {
-      EXPECT_EQ(copy.version, home_[transfer.layer]) << "written while it was read";
+      EXPECT_EQ(copy.version, HomeOf(index, transfer.layer)) << "written while it was read";
       copy.is_loading = false;
     } else {
-      home_[transfer.layer] = copy.version;
+      HomeOf(index, transfer.layer) = copy.version;
     }
-    Tell([&](auto& ready) { cache_.Finished(transfer, ready); });
+    Tell([&](auto& ready) { CacheOf(index).Finished(transfer, ready); });
   }
 
   /// Everything comes home, whole.
   bool Settle() {
     EXPECT_EQ(static_cast<std::size_t>(finished_), case_.sequence.size());
-    cache_.Settle();
-    while (!cache_.IsSettled()) {
+    EXPECT_TRUE(leaving_.empty() && under_way_.empty());
+    for (LayerCache& cache : caches_) cache.Settle();
+    while (!std::ranges::all_of(caches_, &LayerCache::IsSettled)) {
       StartAll();
       if (!HappenOne()) return false;
     }
-    for (const LayerCopy& dropped : cache_.DropAll()) Drop(dropped);
+    for (LayerCache& cache : caches_) {
+      for (const LayerCopy& dropped : cache.DropAll()) Drop(dropped);
+    }
     for (const Layer& layer : space_.layers()) EXPECT_FALSE(IsAnywhere(layer.id));
     std::vector<std::int64_t> last(space_.layers().size(), CausalPredecessors::kNone);
+    std::vector<std::int64_t> newest = last;
     for (const auto& [seq, subnet] : subnets_) {
       for (const auto& part : subnet.reads) {
         for (const auto& [layer, version] : part) last[layer] = IsVersioned(layer) ? seq : -1;
       }
     }
-    EXPECT_EQ(home_, last);
+    for (const std::vector<std::int64_t>& home : homes_) {
+      for (std::size_t layer = 0; layer < home.size(); ++layer) {
+        newest[layer] = std::max(newest[layer], home[layer]);
+      }
+    }
+    EXPECT_EQ(newest, last);
     return true;
   }
 
@@ -356,11 +419,13 @@ class CachedMachine {
   const std::unique_ptr<Policy> policy_;
   SeededDraws draws_;
   Scheduler scheduler_;
-  LayerCache cache_;
+  const Placement placement_;
+  std::vector<LayerCache> caches_;  ///< by rank
   CausalGraph graph_;
-  std::vector<std::int64_t> home_;  ///< by layer: seq that wrote its version
+  std::vector<std::vector<std::int64_t>> homes_;  ///< by rank and layer: seq that wrote its version
   std::vector<Stage> stages_;
   std::map<std::int64_t, Subnet> subnets_;
+  std::vector<Delivery> leaving_;  ///< not at home yet
   std::vector<Delivery> under_way_;
   std::size_t foreseen_ = 0;
   std::size_t admitted_ = 0;

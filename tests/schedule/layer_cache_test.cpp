@@ -265,6 +265,30 @@ TEST_F(LayerCacheTest, MovesAnUpdatedLayerThroughHome) {
   EXPECT_THAT(TakeReady(), ElementsAre(Residency{1, 1}));
 }
 
+TEST_F(LayerCacheTest, WhatIsUsedElsewhereLeavesFromHomeAndComesBackThere) {
+  Make(2, 40);
+  cache_.emplace(space_, TenEach(), 2, StagePart{0, 1}, LayerCacheOptions{.budget_bytes = 40});
+  Add(0, {0, 0}, kApart);
+  for (const std::int64_t seq : {1, 2}) Foresee(seq, {0, 4}, kBothOnLast);
+  Foresee(3, {0, 0}, kApart);
+  EXPECT_THAT(RunAll(0, kLoad), ElementsAre(1)) << "layer 6 is the other process's";
+  EXPECT_THAT(TakeReady(), ElementsAre(Residency{0, 0}));
+  Update(0, 0);
+  EXPECT_FALSE(cache_->IsAtHome(1));
+  EXPECT_THAT(RunAll(0, kWriteBack), ElementsAre(1));
+  EXPECT_TRUE(cache_->IsAtHome(1));
+  EXPECT_EQ(cache_->Left(1), (LayerCopy{0, 1}));
+  EXPECT_EQ(cache_->HeldBytes(0), 0);
+  for (const std::int64_t seq : {1, 2, 3}) Admit(seq);
+  EXPECT_FALSE(cache_->Next(0, kLoad)) << "not here yet";
+  EXPECT_FALSE(cache_->Arrived(1, 2)) << "subnet 2 uses it elsewhere";
+  EXPECT_FALSE(cache_->Arrived(6, 3));
+  EXPECT_TRUE(cache_->Arrived(1, 3));
+  EXPECT_FALSE(cache_->Arrived(1, 3)) << "twice";
+  EXPECT_THAT(RunAll(0, kLoad), ElementsAre(1));
+  EXPECT_THAT(TakeReady(), ElementsAre(Residency{1, 0}, Residency{2, 0}, Residency{3, 0}));
+}
+
 TEST_F(LayerCacheTest, WritesFirstWhatAnotherStageWaitsFor) {
   Make(2, 40);
   Add(0, {0, 0}, kBothOnFirst);
