@@ -66,6 +66,7 @@ Result<RankJob> JobOf(const RunInfo& run, const ReexecuteOptions& options) {
     ASSIGN_OR_RETURN(job.costs_json, ReadCostText(*options.cost_file));
   }
   job.recompute = options.recompute;
+  job.device_memory = options.device_memory;
   job.record_level = options.record_level.empty() ? run.record_level : options.record_level;
   job.stop_on_nan = false;
   job.sequence = options.subnets;

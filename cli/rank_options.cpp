@@ -103,9 +103,6 @@ Result<std::optional<RankPlace>> FindPlace(const RankOptions& options) {
 }
 
 Status SettleStages(const RankPlace& place, LayoutOptions& layout) {
-  if (layout.device_memory) {
-    return NotOnRanks("--device-memory is kept to", "Leave it out.");
-  }
   if (!layout.stages_were_given) layout.stages = place.rank.ranks;
   RETURN_IF_ERROR(Placement::Make(layout.stages, place.rank.ranks));
   return {};

@@ -116,6 +116,7 @@ Result<RankJob> DescribeJob(const Experiment& experiment, const TrainingOptions&
     ASSIGN_OR_RETURN(job.costs_json, ReadCostText(*costs));
   }
   job.recompute = options.recompute;
+  job.device_memory = options.device_memory;
   job.policy = options.policy;
   job.record_level = ToString(options.record_level);
   job.stop_on_nan = options.stop_on_nan;

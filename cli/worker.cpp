@@ -41,6 +41,7 @@ Result<TrainingOptions> OptionsOf(const RankJob& job, const Experiment& experime
   options.threads_per_stage = job.threads_per_stage;
   options.partition = job.partition;
   options.recompute = job.recompute;
+  options.device_memory = job.device_memory;
   if (!job.costs_json.empty()) {
     ASSIGN_OR_RETURN(options.costs, ParseCosts(job.costs_json, "the cost file of rank 0",
                                                experiment.space, experiment.spec));

@@ -35,21 +35,16 @@ void SetTensors(std::span<const at::Tensor> tensors, LayerState& state) {
   VERBATIM_CHECK(tensors.empty());
 }
 
-/// Of the layers that take part, the tensors at home.
-std::vector<std::vector<at::Tensor>> HomesOf(const SearchSpace& space,
-                                             std::vector<LayerState>& layers, at::Device device) {
-  std::vector<std::vector<at::Tensor>> homes(layers.size());
-  for (const Layer& layer : space.layers()) {
-    if (layer.delay > 0) continue;
-    homes[layer.id] = TensorsOf(layers[layer.id]);
-    for (at::Tensor& tensor : homes[layer.id]) {
-      VERBATIM_CHECK(tensor.is_cpu(), "{} is not at home", layer.name);
-      if (device.is_cpu() || tensor.is_pinned()) continue;
-      tensor = tensor.detach().pin_memory().requires_grad_(tensor.requires_grad());
-    }
-    SetTensors(homes[layer.id], layers[layer.id]);
+/// The layer's tensors, as they are at home.
+std::vector<at::Tensor> Housed(const Layer& layer, at::Device device, LayerState& state) {
+  std::vector<at::Tensor> home = TensorsOf(state);
+  for (at::Tensor& tensor : home) {
+    VERBATIM_CHECK(tensor.is_cpu(), "{} is not at home", layer.name);
+    if (device.is_cpu() || tensor.is_pinned()) continue;
+    tensor = tensor.detach().pin_memory().requires_grad_(tensor.requires_grad());
   }
-  return homes;
+  SetTensors(home, state);
+  return home;
 }
 
 /// A leaf as `original` is, in memory of its own on `device`.
@@ -66,10 +61,17 @@ LayerCopies::LayerCopies(const SearchSpace& space, std::vector<LayerState>& laye
     : space_(space),
       layers_(layers),
       device_(device),
-      home_(HomesOf(space, layers, device)),
+      home_(layers.size()),
+      home_versions_(layers.size()),
       copies_(room_bytes.size()),
       room_bytes_(std::move(room_bytes)) {
-  for (const LayerState& state : layers) home_versions_.push_back(state.version);
+  for (const Layer& layer : space.layers()) Rehouse(layer.id);
+}
+
+void LayerCopies::Rehouse(int layer) {
+  LayerState& state = layers_[layer];
+  if (space_.layer(layer).delay == 0) home_[layer] = Housed(space_.layer(layer), device_, state);
+  home_versions_[layer] = state.version;
 }
 
 void LayerCopies::Load(int stage, int layer) {

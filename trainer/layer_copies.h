@@ -35,6 +35,10 @@ class LayerCopies {
   /// Frees a copy whose content is at home.
   void GiveUp(const LayerCopy& copy);
 
+  /// The tensors of `layers[layer]` have been replaced, or have gone, while no stage had a copy:
+  /// what is there now is at home.
+  void Rehouse(int layer);
+
   /// The parameters that a subnet reads of a layer that nobody writes, and that is on the stage.
   std::vector<at::Tensor> Parameters(int stage, int layer) const;
   /// A layer's state with the tensors that it has now, for somebody who reads them while the layer
@@ -50,7 +54,7 @@ class LayerCopies {
   const SearchSpace& space_;
   std::vector<LayerState>& layers_;
   const at::Device device_;
-  const std::vector<Tensors> home_;          ///< by layer; empty where it takes no part
+  std::vector<Tensors> home_;                ///< by layer; empty where it takes no part, or is away
   std::vector<std::int64_t> home_versions_;  ///< by layer: LayerState::version of what home holds
 
   mutable std::mutex mutex_;  ///< guards which tensors there are, below and in `layers_`

@@ -16,7 +16,9 @@ std::vector<std::int64_t> RoomBytes(const SearchSpace& space, std::span<const La
                                     const LayerMoverOptions& options) {
   std::vector<std::int64_t> room;
   for (int stage = 0; stage < options.stages; ++stage) {
-    room.push_back(options.budget_bytes - PermanentBytes(space, bytes, stage, options.stages));
+    const bool is_own = options.part.Contains(stage);
+    const std::int64_t permanent = PermanentBytes(space, bytes, stage, options.stages);
+    room.push_back(is_own ? options.budget_bytes - permanent : 0);
   }
   return room;
 }
@@ -32,15 +34,15 @@ LayerMover::LayerMover(const SearchSpace& space, std::vector<LayerState>& layers
       on_moved_(std::move(on_moved)),
       on_failure_(std::move(on_failure)),
       copies_(space, layers, options.device, RoomBytes(space, BytesOfLayers(layers), options)),
-      cache_(space, BytesOfLayers(layers), options.stages, {.budget_bytes = options.budget_bytes}) {
-}
+      cache_(space, BytesOfLayers(layers), options.stages, options.part,
+             {.budget_bytes = options.budget_bytes}) {}
 
 LayerMover::~LayerMover() {
   Stop();
 }
 
 void LayerMover::Start() {
-  for (int stage = 0; stage < options_.stages; ++stage) {
+  for (int stage = options_.part.begin; stage < options_.part.end; ++stage) {
     for (const Transfer::Kind kind : {Transfer::Kind::kLoad, Transfer::Kind::kWriteBack}) {
       Engine& engine = *engines_.emplace_back(new Engine{stage, kind, {}, {}, {}});
       engine.thread = std::thread([this, &engine] { Serve(engine); });
@@ -66,6 +68,12 @@ void LayerMover::Foresee(std::int64_t seq, std::span<const std::uint16_t> choice
 
 std::vector<Residency> LayerMover::TakeResident() {
   return std::exchange(resident_, {});
+}
+
+bool LayerMover::Release(int layer) {
+  if (!cache_.IsAtHome(layer)) return false;
+  if (const auto copy = cache_.Left(layer)) copies_.GiveUp(*copy);
+  return true;
 }
 
 void LayerMover::Dispatch() {

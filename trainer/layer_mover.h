@@ -25,6 +25,7 @@ namespace verbatim {
 
 struct LayerMoverOptions {
   int stages = 1;
+  StagePart part;  ///< those of this process
   at::Device device = at::kCPU;
   std::int64_t budget_bytes = 0;  ///< what each stage may hold of layers
   StageProbe* probe = nullptr;
@@ -57,6 +58,13 @@ class LayerMover {
   void Updated(const Residency& part) { cache_.Updated(part, resident_); }
   /// Parts whose layers have come to be on their stages; each is told once.
   std::vector<Residency> TakeResident();
+  /// Where the layer's newest version is at home, gives up its copy, so that home's tensors can
+  /// leave for another process; HasLeft once they have. False: it is not at home yet.
+  bool Release(int layer);
+  void HasLeft(int layer) { copies_.Rehouse(layer); }
+  /// As LayerCache::Arrived; before the version is put in place. HasCome afterwards.
+  [[nodiscard]] bool Arrives(int layer, std::int64_t seq) { return cache_.Arrived(layer, seq); }
+  void HasCome(int layer) { copies_.Rehouse(layer); }
   /// Gives the idle copy threads what there is to copy now: after any of the calls above.
   void Dispatch();
 

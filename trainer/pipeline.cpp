@@ -14,8 +14,8 @@
 namespace verbatim {
 namespace {
 
-/// How many subnets ahead of admission the mover is told of: enough to see the next use of most
-/// layers that a stage could keep.
+/// How many subnets ahead of admission the mover is told of, at least: enough to see the next use
+/// of most layers that a stage could keep.
 constexpr std::int64_t kForeseen = 64;
 
 }  // namespace
@@ -67,7 +67,10 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
   if (options.device_memory) {
     mover_.emplace(
         experiment.space, experiment.layers,
-        LayerMoverOptions{partition.stages(), experiment.device, *options.device_memory,
+        LayerMoverOptions{partition.stages(),
+                          {placement.Begin(rank_), placement.End(rank_)},
+                          experiment.device,
+                          *options.device_memory,
                           options.probe},
         mutex_, [this] { WakeReadyStages(); }, [this](const std::string& why) { Abort(why); });
     context_.copies = &mover_->copies();
@@ -137,8 +140,8 @@ void Pipeline::StartThreads(std::vector<std::thread>& threads) {
 }
 
 void Pipeline::StartMover() {
-  mover_->Start();
   const std::lock_guard lock(mutex_);
+  mover_->Start();
   WakeReadyStages();
 }
 
@@ -273,7 +276,9 @@ void Pipeline::Admit(std::int64_t seq) {
 }
 
 void Pipeline::Foresee() {
-  for (; foreseen_ < std::min(Planned(), admitted_ + kForeseen); ++foreseen_) {
+  // From other ranks a version may come for any subnet that rank 0 has admitted.
+  const std::int64_t ahead = std::max(kForeseen, options_.in_flight);
+  for (; foreseen_ < std::min(Planned(), admitted_ + ahead); ++foreseen_) {
     const std::int64_t seq = SeqOf(foreseen_);
     const auto choices = experiment_.sampler->Draw(seq);
     mover_->Foresee(seq, choices, partition_.Ranges(choices));
@@ -283,6 +288,7 @@ void Pipeline::Foresee() {
 void Pipeline::MoveLayers() {
   for (const Residency& part : mover_->TakeResident()) scheduler_.Resident(part);
   for (const Residency& part : scheduler_.TakeWanted()) mover_->Want(part);
+  SendLeaving();
   mover_->Dispatch();
 }
 

@@ -80,6 +80,8 @@ class Pipeline {
   /// Where layers move: tells the mover of the subnets that come next, far enough ahead.
   void Foresee();
   void MoveLayers();
+  /// Whether the layer is one of those that move.
+  bool Moves(const Layer& layer) const { return mover_ && layer.delay == 0; }
   /// After the last subnet: all layers are at home again.
   void SettleLayers();
   /// The `index`-th subnet of the run.
@@ -124,6 +126,8 @@ class Pipeline {
   void ServeReports();
   void Send(std::vector<RankMessage>& messages);
   void SendVersion(const RankMessage& message);
+  /// Where layers move: sends those that wait for their way home.
+  void SendLeaving();
   /// Other ranks: the subnet is finished on this one's stages.
   void FinishPart(std::int64_t seq, Lock& lock);
   void SendReport(std::int64_t seq);
@@ -180,7 +184,8 @@ class Pipeline {
   bool over_ = false;
   int threads_running_ = 0;
   bool has_stuck_stage_ = false;
-  std::optional<LayerMover> mover_;  ///< null: all layers are where the stages are
+  std::optional<LayerMover> mover_;   ///< null: all layers are where the stages are
+  std::vector<RankMessage> leaving_;  ///< versions for other ranks that are not at home yet
 
   // on several ranks
   std::condition_variable changed_;            ///< for WaitFor

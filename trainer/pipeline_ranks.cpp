@@ -220,10 +220,18 @@ void Pipeline::Send(std::vector<RankMessage>& messages) {
 
 void Pipeline::SendVersion(const RankMessage& message) {
   const Delivery& delivery = message.delivery;
-  if (checkpoints_ && delivery.is_base) {
-    checkpoints_->BeforeLeaving(delivery.task.seq, experiment_.space.layer(delivery.layer));
+  const Layer& layer = experiment_.space.layer(delivery.layer);
+  if (Moves(layer) && !mover_->Release(layer.id)) {
+    leaving_.push_back(message);
+    return;
   }
+  if (checkpoints_ && delivery.is_base) checkpoints_->BeforeLeaving(delivery.task.seq, layer);
   link_->SendVersion(message.to, delivery);
+  if (Moves(layer)) mover_->HasLeft(layer.id);
+}
+
+void Pipeline::SendLeaving() {
+  for (const RankMessage& message : std::exchange(leaving_, {})) SendVersion(message);
 }
 
 CaptureRole Pipeline::OwnRole() {
@@ -372,9 +380,15 @@ Status Pipeline::OnVersion(int from, const Message& message) {
   if (over_) return {};
   if (!scheduler_.Deliver(arrived.delivery, from)) return BadInput("a version out of turn");
   const Layer& layer = experiment_.space.layer(arrived.delivery.layer);
+  if (Moves(layer) && !mover_->Arrives(layer.id, arrived.delivery.task.seq)) {
+    return BadInput("a version that is not awaited");
+  }
   if (checkpoints_) checkpoints_->BeforeLeaving(arrived.delivery.version, layer);
-  const std::lock_guard delayed(delayed_layers_);
-  Place(layer, std::move(arrived.layer), experiment_.layers[layer.id]);
+  {
+    const std::lock_guard delayed(delayed_layers_);
+    Place(layer, std::move(arrived.layer), experiment_.layers[layer.id]);
+  }
+  if (Moves(layer)) mover_->HasCome(layer.id);
   WakeReadyStages();
   return {};
 }
@@ -410,6 +424,7 @@ Status Pipeline::OnLayer(int from, const Message& message) {
       IsFirstRank() ? over_ && scheduler_.HolderOf(message.layer) == from : from == 0 && !end_;
   if (!is_expected) return BadInput("a layer that nobody asked for");
   experiment_.layers[message.layer] = std::move(received.state);
+  if (mover_) mover_->HasCome(message.layer);
   return {};
 }
 

@@ -67,7 +67,7 @@ void RankLink::SendVersion(int to, const Delivery& delivery) {
   message.stage = delivery.to;
   message.task = delivery.task;
   message.layer = layer.id;
-  TensorWriter writer(message, GoesDirectly(channel));
+  TensorWriter writer(message, !Moves(layer) && GoesDirectly(channel));
   const std::lock_guard lock(context_.delayed_layers);
   if (delivery.is_base) {
     VERBATIM_CHECK(state.version == delivery.version, "layer {} is at version {}, not at {}",
@@ -152,22 +152,26 @@ Result<ArrivedVersion> RankLink::TakeVersion(int from, const Message& message) c
   arrived.delivery.task = message.task;
   arrived.delivery.layer = message.layer;
   arrived.delivery.version = message.version;
+  ASSIGN_OR_RETURN(const Layer* named, LayerOf(message));
   Mark ready;
-  ASSIGN_OR_RETURN(TensorReader reader, ReaderOf({PayloadKind::kLayer, from, rank()}, message,
-                                                 DeviceOf(message.stage), ready));
+  const PayloadChannel channel{PayloadKind::kLayer, from, rank()};
+  ASSIGN_OR_RETURN(TensorReader reader,
+                   Moves(*named) ? TensorReader(message.tensors, at::kCPU)
+                                 : ReaderOf(channel, message, DeviceOf(message.stage), ready));
   ASSIGN_OR_RETURN(arrived.layer, Take(message, std::move(reader)));
   SetWritten(ready, arrived.layer.state);
-  const Layer& layer = context_.space.layer(message.layer);
-  if (!arrived.layer.is_whole && (layer.delay == 0 || message.task.kind != TaskKind::kForward)) {
-    return BadInput(fmt::format("only parameters of layer {}", layer.name));
+  const bool may_be_read = named->delay > 0 && message.task.kind == TaskKind::kForward;
+  if (!arrived.layer.is_whole && !may_be_read) {
+    return BadInput(fmt::format("only parameters of layer {}", named->name));
   }
   arrived.delivery.is_base = arrived.layer.is_whole;
   return arrived;
 }
 
 Result<ReceivedLayer> RankLink::TakeWholeLayer(const Message& message) const {
-  ASSIGN_OR_RETURN(ReceivedLayer received,
-                   Take(message, TensorReader(message.tensors, context_.devices.home())));
+  ASSIGN_OR_RETURN(const Layer* layer, LayerOf(message));
+  const at::Device home = Moves(*layer) ? at::Device(at::kCPU) : context_.devices.home();
+  ASSIGN_OR_RETURN(ReceivedLayer received, Take(message, TensorReader(message.tensors, home)));
   if (!received.is_whole) return BadInput("only parameters of a layer");
   return received;
 }

@@ -87,6 +87,8 @@ class RankLink {
   at::Device DeviceOf(int stage) const {
     return context_.devices.Has(stage) ? context_.devices.Of(stage) : context_.devices.home();
   }
+  /// Whether a layer is at home, on the host, when it comes or goes.
+  bool Moves(const Layer& layer) const { return context_.copies && layer.delay == 0; }
   Result<const Layer*> LayerOf(const Message& message) const;
   Result<ReceivedLayer> Take(const Message& message, TensorReader reader) const;
   bool GoesDirectly(const PayloadChannel& channel) const {

@@ -52,10 +52,6 @@ Status CheckChannels(const Experiment& experiment, const TrainingOptions& option
 
 Status CheckDeviceMemory(const Experiment& experiment, const TrainingOptions& options) {
   if (!options.device_memory) return {};
-  if (options.network) {
-    return UsageError("--device-memory does not work on several ranks yet",
-                      "leave it out, or use one process");
-  }
   if (options.policy != "causal" && options.policy != "sequential") {
     return UsageError(fmt::format("--device-memory does not go with --policy {}", options.policy),
                       "leave one of them out");

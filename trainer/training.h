@@ -56,8 +56,8 @@ struct TrainingOptions {
   std::function<void(std::int64_t finished, float loss)> on_progress;
   StageProbe* probe = nullptr;  ///< null: nobody looks into the stages
   /// What each stage may hold of layers, in bytes: parameters, buffers and optimizer state. The
-  /// others stay at home, in host memory (docs/device-memory.md). At least LeastDeviceMemoryOf; one
-  /// process, policies "causal" and "sequential". Absent: all layers are where the stages are.
+  /// others stay at home, in host memory (docs/device-memory.md). At least LeastDeviceMemoryOf;
+  /// policies "causal" and "sequential". Absent: all layers are where the stages are.
   std::optional<std::int64_t> device_memory;
   /// Absent: LibTorch's streams, of devices that have any. A device of another kind, for tests.
   std::optional<OpenStream> open_stream;
@@ -87,7 +87,7 @@ struct TrainingOutcome {
   std::int64_t versions_moved = 0;  ///< layers handed from one stage to another
   /// Activations, gradients and layers that ranks sent each other while subnets were in flight.
   std::int64_t bytes_moved = 0;
-  std::optional<CacheStatistics> layers;  ///< of a run with `device_memory`
+  std::optional<CacheStatistics> layers;  ///< of this rank, in a run with `device_memory`
 };
 
 /// The least `device_memory` with which the subnets of a run under these options can be trained; no

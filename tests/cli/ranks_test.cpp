@@ -112,16 +112,9 @@ TEST_F(Ranks, RefusesWhatOneProcessDoesAlone) {
     for (const auto& [option, value] :
          std::vector<std::pair<std::string, std::string>>{{"--inject", "bit-flip"},
                                                           {"--policy", "gpipe"},
-                                                          {"--device", "cuda"},
-                                                          {"--device-memory", "1GiB"}}) {
+                                                          {"--device", "cuda"}}) {
       ExpectUsage({"train", spec_, "-o", Path("new.db"), option, value},
                   "in one process, not in several");
-    }
-    for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
-             {"replay", record}, {"resume", record}, {"verify", record, "--reexecute", "all"}}) {
-      std::vector<std::string> arguments = command;
-      arguments.insert(arguments.end(), {"--device-memory", "1GiB"});
-      ExpectUsage(arguments, "--device-memory is kept to in one process, not in several");
     }
     ExpectUsage({"replay", record, "--explain"}, "--explain");
     ExpectUsage({"verify", record, "--reexecute", "all", "--explain"}, "--explain");

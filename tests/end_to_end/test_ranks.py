@@ -2,6 +2,7 @@
 """Runs in several processes leave the bits of one, whoever starts them, and say what keeps them
 from it."""
 
+import re
 import signal
 import socket
 import time
@@ -92,6 +93,21 @@ class Training(RanksTest):
         self.verify(self.record, says=("checkpoints", "2 checkpoints"))
         self.expect(run("export", self.record, "-o", self.folder / "model.safetensors"), 0)
 
+    def test_device_memory(self):
+        """A stage holds some of the layers only: the least that all stages of all ranks can."""
+        results = run_ranks(2, "train", self.spec, "-o", self.record, "--stages", 3,
+                            "--device-memory", 1)
+        self.refuse_all(results, 2, "--device-memory 1: a stage must hold the layers")
+        least = re.search(r"at least --device-memory (\d+)", results[0].err)[1]
+        results = self.train_ranks(2, "--stages", 3, "--device-memory", least,
+                                   "--checkpoint-every", 10)
+        self.assertIn("were there when wanted", results[0].out)
+        whole = self.one_process()
+        self.assertEqual(content_digest(self.record), content_digest(whole))
+        self.verify(self.record, says=("checkpoints", "2 checkpoints"))
+        results = run_ranks(2, "verify", whole, "--reexecute", "all", "--device-memory", "1MiB")
+        self.expect(results[0], 0, out="equal to a replay on 2 stages")
+
     def test_without_record(self):
         results = run_ranks(2, "train", self.spec, "--record", "off")
         self.expect(results[0], 0, out=f"trained {SUBNETS} subnets")
@@ -176,9 +192,9 @@ class Interruption(RanksTest):
             started.processes[rank].send_signal(number)
             return started.results()
 
-    def resume(self, ranks, until):
+    def resume(self, ranks, until, *options):
         """To a subnet that is not far, which is what an uninterrupted run is compared with."""
-        with Ranks(ranks, "resume", self.record) as started:
+        with Ranks(ranks, "resume", self.record, *options) as started:
             self.await_subnets(started, until)
             started.processes[-1].send_signal(signal.SIGINT)
             for result in started.results():
@@ -198,7 +214,7 @@ class Interruption(RanksTest):
     def test_resume_on_other_ranks(self):
         self.end(signal.SIGINT, 1)
         finished = self.committed()
-        self.resume(3, finished + 10)
+        self.resume(3, finished + 10, "--device-memory", "256KiB")
         rows = query(self.record, "SELECT stages, cut FROM resumptions")
         self.assertEqual(rows, [(3, finished)])
         self.verify(self.record, "--reexecute", "20")

@@ -65,6 +65,9 @@ void ReadLayout(const ObjectReader& object, RankJob& job) {
   object.String("costs", &job.costs_json);
   object.String("recompute", &job.recompute, Presence::kRequired);
   object.String("policy", &job.policy, Presence::kRequired);
+  if (object.Find("device_memory") == nullptr) return;
+  object.Integer("device_memory", {1, INT64_MAX}, &job.device_memory.emplace(0),
+                 Presence::kRequired);
 }
 
 void ReadRun(const ObjectReader& object, RankJob& job) {
@@ -105,6 +108,7 @@ std::string ToJson(const RankJob& job) {
   if (!job.spec_folder.empty()) json["spec_folder"] = job.spec_folder;
   if (!job.dataset_digest.empty()) json["dataset"] = job.dataset_digest;
   if (!job.costs_json.empty()) json["costs"] = job.costs_json;
+  if (job.device_memory) json["device_memory"] = *job.device_memory;
   if (job.sequence) json["sequence"] = RunsOf(*job.sequence);
   return json.dump();
 }
@@ -126,6 +130,7 @@ Result<RankJob> ParseRankJob(const std::string& json) {
                              "partition",
                              "costs",
                              "recompute",
+                             "device_memory",
                              "policy",
                              "record_level",
                              "is_observed",

@@ -23,6 +23,7 @@ struct RankJob {
   std::string partition = "balanced";
   std::string costs_json;  ///< a cost table to balance by; empty: counted operations
   std::string recompute = "none";
+  std::optional<std::int64_t> device_memory;  ///< TrainingOptions::device_memory
   std::string policy = "causal";
   std::string record_level = "weights";
   bool is_observed = true;  ///< whether ranks digest what they do and report it to rank 0

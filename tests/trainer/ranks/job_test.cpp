@@ -19,6 +19,7 @@ RankJob SampleJob() {
   job.in_flight = 6;
   job.partition = "6,6,5";
   job.recompute = "1-6,7-12";
+  job.device_memory = std::int64_t{1} << 40;
   job.costs_json = R"({"version":1})";
   job.record_level = "full";
   job.is_observed = false;
