@@ -102,7 +102,8 @@ Status TrainAndRecord(const TrainRequest& request, RankSession& session) {
   ASSIGN_OR_RETURN(const Spec spec, EffectiveSpec(request));
   ASSIGN_OR_RETURN(const auto devices, ParseDevices(request.device, LocalRankOf(request.place)));
   ASSIGN_OR_RETURN(Experiment experiment,
-                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, devices));
+                   PrepareExperiment(spec, FolderOf(request.spec), request.data_folder, devices,
+                                     HomeFor(request.layout.device_memory)));
   ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(request, experiment));
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   ASSIGN_OR_RETURN(InjectedFault fault, InjectedFault::Plan(request, experiment));

@@ -83,7 +83,8 @@ Result<Resumption> Prepare(const RecordReader& reader, const ResumeRequest& requ
     return tl::unexpected(*std::move(refusal));
   }
   ASSIGN_OR_RETURN(Experiment experiment,
-                   PrepareExperiment(spec, verdict.run.spec_folder, request.data_folder, devices));
+                   PrepareExperiment(spec, verdict.run.spec_folder, request.data_folder, devices,
+                                     HomeFor(request.layout.device_memory)));
   TrainingOptions options;
   RETURN_IF_ERROR(SetLayout(request.layout, experiment, options));
   options.threads_per_stage = threads;

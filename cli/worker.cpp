@@ -29,7 +29,7 @@ Result<Experiment> Prepare(const RankJob& job, const WorkRequest& request) {
   ASSIGN_OR_RETURN(
       Experiment experiment,
       PrepareExperiment(spec, request.spec_folder.value_or(std::filesystem::path(job.spec_folder)),
-                        request.data_folder, devices));
+                        request.data_folder, devices, HomeFor(job.device_memory)));
   RETURN_IF_ERROR(CheckDataset(job, experiment));
   return experiment;
 }

@@ -102,7 +102,8 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionS
                                                                       : options.record_level));
   if (!sink.OnEnvironment(DescribeEnvironment(devices.front(), options.threads_per_stage)))
     return {};
-  auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, devices);
+  auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, devices,
+                                      HomeFor(options.device_memory));
   if (!experiment) return WithDataset(std::move(experiment).error(), run);
   ASSIGN_OR_RETURN(TrainingOptions training, Layout(options, level, *experiment));
   RETURN_IF_ERROR(CheckTraining(*experiment, training));

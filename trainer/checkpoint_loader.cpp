@@ -18,7 +18,7 @@ Result<LayerState> LoadLayer(const std::filesystem::path& folder, const Checkpoi
   ASSIGN_OR_RETURN(const std::string bytes, ReadCheckpointFile(folder, layer.file));
   ASSIGN_OR_RETURN(const StoredTensors stored, ParseSafetensors(bytes, source));
   return RestoreLayerState(described, experiment.spec.training.optimizer, layer.version, stored,
-                           experiment.device, source);
+                           experiment.home, source);
 }
 
 }  // namespace

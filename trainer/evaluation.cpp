@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "trainer/layer_handover.h"
 #include "trainer/operators.h"
 
 namespace verbatim {
@@ -26,7 +27,10 @@ class EvaluatedSubnet {
     const bool calibrates = experiment.spec.evaluation.calibration_batches > 0;
     for (int position = 0; position < experiment.space.positions(); ++position) {
       const Layer& layer = experiment.space.LayerAt(position, choices_);
-      buffers_.push_back(calibrates ? FreshBuffers(layer) : experiment.layers[layer.id].buffers);
+      const LayerState& state = experiment.layers[layer.id];
+      parameters_.push_back(LeavesOn(experiment.device, state.parameters));
+      buffers_.push_back(calibrates ? FreshBuffers(layer)
+                                    : LeavesOn(experiment.device, state.buffers));
     }
   }
 
@@ -72,7 +76,7 @@ class EvaluatedSubnet {
     at::Tensor activation = inputs;
     for (int position = 0; position < experiment_.space.positions(); ++position) {
       const Layer& layer = experiment_.space.LayerAt(position, choices_);
-      const OperatorContext context{.parameters = experiment_.layers[layer.id].parameters,
+      const OperatorContext context{.parameters = parameters_[position],
                                     .buffers = buffers_[position],
                                     .batch_norm = batch_norm,
                                     .dropout = {},
@@ -82,12 +86,13 @@ class EvaluatedSubnet {
     return activation;
   }
 
-  const at::Tensor& Embedding() const { return experiment_.layers.front().parameters.front(); }
+  const at::Tensor& Embedding() const { return parameters_.front().front(); }
 
   const Experiment& experiment_;
   const std::int64_t index_;
   const Choices choices_;
-  std::vector<std::vector<at::Tensor>> buffers_;  ///< by position
+  std::vector<std::vector<at::Tensor>> parameters_;  ///< by position
+  std::vector<std::vector<at::Tensor>> buffers_;     ///< by position
 };
 
 }  // namespace

@@ -12,8 +12,9 @@ namespace verbatim {
 
 Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::path& spec_folder,
                                      const std::optional<std::filesystem::path>& data_folder,
-                                     std::vector<at::Device> devices) {
-  const at::Device home = devices.front();
+                                     std::vector<at::Device> devices, LayersHome where) {
+  const at::Device device = devices.front();
+  const at::Device home = where == LayersHome::kHost ? at::Device(at::kCPU) : device;
   const std::filesystem::path folder = data_folder.value_or(DataFolderOf(spec, spec_folder));
   ASSIGN_OR_RETURN(auto dataset, Dataset::Load(spec, folder));
   ASSIGN_OR_RETURN(SearchSpace space,
@@ -25,10 +26,10 @@ Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::pa
     layers.push_back(InitialLayerState(layer, spec.training.optimizer, spec.seed, home));
   }
   Experiment experiment{
-      spec, std::move(dataset), std::move(space), std::move(sampler), std::move(layers),
-      home, std::move(devices)};
+      spec,   std::move(dataset), std::move(space), std::move(sampler), std::move(layers), home,
+      device, std::move(devices)};
   // The CPU's are known to be deterministic.
-  if (!home.is_cpu()) RETURN_IF_ERROR(CheckOperators(experiment));
+  if (!device.is_cpu()) RETURN_IF_ERROR(CheckOperators(experiment));
   return experiment;
 }
 

@@ -27,15 +27,28 @@ struct Experiment {
   SearchSpace space;
   std::unique_ptr<Sampler> sampler;
   std::vector<LayerState> layers;   ///< by layer id
-  at::Device device;                ///< where the layers are before and after training
+  at::Device home;                  ///< where the layers are before and after training
+  at::Device device;                ///< where subnets are evaluated
   std::vector<at::Device> devices;  ///< that stages may use, of one kind; `device` is the first
 };
+
+/// Where layers are while nobody trains them.
+enum class LayersHome {
+  kDevice,  ///< the first device
+  kHost,    ///< for TrainingOptions::device_memory: there may be more of them than a device holds
+};
+
+/// As a run under such a bound, or without one, needs it.
+inline LayersHome HomeFor(const std::optional<std::int64_t>& device_memory) {
+  return device_memory ? LayersHome::kHost : LayersHome::kDevice;
+}
 
 /// Loads the data, lays out the supernet and draws its initial weights. `spec_folder` is where the
 /// spec's relative paths start; `data_folder` replaces the spec's data folder.
 Result<Experiment> PrepareExperiment(const Spec& spec, const std::filesystem::path& spec_folder,
                                      const std::optional<std::filesystem::path>& data_folder,
-                                     std::vector<at::Device> devices);
+                                     std::vector<at::Device> devices,
+                                     LayersHome home = LayersHome::kDevice);
 
 /// The record's layer rows; meant for the initial weights, so call it before training.
 std::vector<LayerRow> DescribeLayers(const Experiment& experiment);

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -35,16 +36,10 @@ void SetTensors(std::span<const at::Tensor> tensors, LayerState& state) {
   VERBATIM_CHECK(tensors.empty());
 }
 
-/// The layer's tensors, as they are at home.
-std::vector<at::Tensor> Housed(const Layer& layer, at::Device device, LayerState& state) {
-  std::vector<at::Tensor> home = TensorsOf(state);
-  for (at::Tensor& tensor : home) {
-    VERBATIM_CHECK(tensor.is_cpu(), "{} is not at home", layer.name);
-    if (device.is_cpu() || tensor.is_pinned()) continue;
-    tensor = tensor.detach().pin_memory().requires_grad_(tensor.requires_grad());
-  }
-  SetTensors(home, state);
-  return home;
+/// Pinned where that lets a device copy while its host goes on.
+at::Tensor AtHome(const at::Tensor& tensor, bool is_pinned) {
+  if (!is_pinned || tensor.is_pinned()) return tensor;
+  return tensor.detach().pin_memory().requires_grad_(tensor.requires_grad());
 }
 
 /// A leaf as `original` is, in memory of its own on `device`.
@@ -57,65 +52,96 @@ at::Tensor CopyTo(at::Device device, const at::Tensor& original) {
 }  // namespace
 
 LayerCopies::LayerCopies(const SearchSpace& space, std::vector<LayerState>& layers,
-                         at::Device device, std::vector<std::int64_t> room_bytes)
+                         std::vector<StageRoom> rooms)
     : space_(space),
       layers_(layers),
-      device_(device),
+      is_pinned_(
+          std::ranges::any_of(rooms, [](const StageRoom& room) { return !room.device.is_cpu(); })),
       home_(layers.size()),
-      home_versions_(layers.size()),
-      copies_(room_bytes.size()),
-      room_bytes_(std::move(room_bytes)) {
+      copies_(rooms.size()),
+      rooms_(std::move(rooms)) {
   for (const Layer& layer : space.layers()) Rehouse(layer.id);
 }
 
 void LayerCopies::Rehouse(int layer) {
   LayerState& state = layers_[layer];
-  if (space_.layer(layer).delay == 0) home_[layer] = Housed(space_.layer(layer), device_, state);
-  home_versions_[layer] = state.version;
+  if (space_.layer(layer).delay > 0) return;
+  Home& home = home_[layer];
+  home = {TensorsOf(state), state.version, state.written};
+  for (at::Tensor& tensor : home.tensors) {
+    VERBATIM_CHECK(tensor.is_cpu(), "{} is not at home", space_.layer(layer).name);
+    tensor = AtHome(tensor, is_pinned_);
+  }
+  SetTensors(home.tensors, state);
 }
 
-void LayerCopies::Load(int stage, int layer) {
+Mark LayerCopies::SourceOf(const Transfer& transfer) const {
+  const bool is_load = transfer.kind == Transfer::Kind::kLoad;
+  return is_load ? home_[transfer.layer].written : layers_[transfer.layer].written;
+}
+
+Mark LayerCopies::Load(int stage, int layer, DeviceStream& stream) {
   CheckHome(layer);
   const at::NoGradGuard no_grad;
-  Hold(stage, BytesOf(home_[layer]));
-  Tensors copy;
-  copy.reserve(home_[layer].size());
-  for (const at::Tensor& tensor : home_[layer]) copy.push_back(CopyTo(device_, tensor));
+  const Tensors& home = home_[layer].tensors;
+  Hold(stage, BytesOf(home));
+  Held copy;
+  copy.tensors.reserve(home.size());
+  for (const at::Tensor& tensor : home) {
+    copy.tensors.push_back(CopyTo(rooms_[stage].device, tensor));
+  }
+  copy.written = stream.Record();
+  const Mark done = copy.written;
   const std::lock_guard lock(mutex_);
-  if (space_.layer(layer).IsVersioned()) SetTensors(copy, layers_[layer]);
+  if (space_.layer(layer).IsVersioned()) {
+    SetTensors(copy.tensors, layers_[layer]);
+    layers_[layer].written = done;
+  }
   const bool is_new = copies_[stage].emplace(layer, std::move(copy)).second;
   VERBATIM_CHECK(is_new, "{} is on stage {} already", space_.layer(layer).name, stage);
+  return done;
 }
 
-void LayerCopies::WriteBack(int stage, int layer) {
+Mark LayerCopies::WriteBack(int stage, int layer, DeviceStream& stream) {
   Tensors copy;
   {
     const std::lock_guard lock(mutex_);
-    copy = copies_[stage].at(layer);
+    copy = copies_[stage].at(layer).tensors;
   }
   const at::NoGradGuard no_grad;
+  Home& home = home_[layer];
   for (std::size_t i = 0; i < copy.size(); ++i) {
-    home_[layer][i].copy_(copy[i], /*non_blocking=*/!device_.is_cpu());
+    home.tensors[i].copy_(copy[i], /*non_blocking=*/!copy[i].is_cpu());
+    stream.Uses(copy[i]);
   }
-  home_versions_[layer] = layers_[layer].version;
+  home.written = stream.Record();
+  home.version = layers_[layer].version;
+  // Who uses the copy next changes it.
+  const std::lock_guard lock(mutex_);
+  layers_[layer].written = home.written;
+  return home.written;
 }
 
 void LayerCopies::GiveUp(const LayerCopy& copy) {
   CheckHome(copy.layer);
-  std::unordered_map<int, Tensors>::node_type freed;
+  std::unordered_map<int, Held>::node_type freed;
   const std::lock_guard lock(mutex_);
   freed = copies_[copy.stage].extract(copy.layer);
   VERBATIM_CHECK(!freed.empty(), "{} is not on stage {}", space_.layer(copy.layer).name,
                  copy.stage);
-  if (space_.layer(copy.layer).IsVersioned()) SetTensors(home_[copy.layer], layers_[copy.layer]);
-  room_bytes_[copy.stage] += BytesOf(freed.mapped());
+  if (space_.layer(copy.layer).IsVersioned()) {
+    SetTensors(home_[copy.layer].tensors, layers_[copy.layer]);
+    layers_[copy.layer].written = home_[copy.layer].written;
+  }
+  rooms_[copy.stage].bytes += BytesOf(freed.mapped().tensors);
 }
 
-std::vector<at::Tensor> LayerCopies::Parameters(int stage, int layer) const {
+LayerRead LayerCopies::Read(int stage, int layer) const {
   const std::lock_guard lock(mutex_);
-  const Tensors& copy = copies_[stage].at(layer);
+  const Held& copy = copies_[stage].at(layer);
   const auto count = static_cast<std::ptrdiff_t>(space_.layer(layer).parameters.size());
-  return {copy.begin(), copy.begin() + count};
+  return {
+      layers_[layer].version, {copy.tensors.begin(), copy.tensors.begin() + count}, copy.written};
 }
 
 LayerState LayerCopies::Snapshot(int layer) const {
@@ -125,14 +151,14 @@ LayerState LayerCopies::Snapshot(int layer) const {
 
 void LayerCopies::Hold(int stage, std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  room_bytes_[stage] -= bytes;
-  VERBATIM_CHECK(room_bytes_[stage] >= 0, "stage {} holds {} bytes too many", stage,
-                 -room_bytes_[stage]);
+  std::int64_t& left = rooms_[stage].bytes;
+  left -= bytes;
+  VERBATIM_CHECK(left >= 0, "stage {} holds {} bytes too many", stage, -left);
 }
 
 void LayerCopies::CheckHome(int layer) const {
-  VERBATIM_CHECK(home_versions_[layer] == layers_[layer].version,
-                 "home has version {} of {}, not {}", home_versions_[layer],
+  VERBATIM_CHECK(home_[layer].version == layers_[layer].version,
+                 "home has version {} of {}, not {}", home_[layer].version,
                  space_.layer(layer).name, layers_[layer].version);
 }
 

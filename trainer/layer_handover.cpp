@@ -20,13 +20,11 @@ LayerRead LayerHandover::Read(const Layer& layer, std::int64_t seq) {
     if (layer.delay > 0) lock.lock();
     read = ReadVersion(layer, state, seq);
   }
-  if (context_.copies && is_frozen && !read.parameters.empty()) {
-    read.parameters = context_.copies->Parameters(stage_, layer.id);
-    return read;
-  }
+  const bool moves = context_.copies && is_frozen && !read.parameters.empty();
+  if (moves) read = context_.copies->Read(stage_, layer.id);
   stream_.WaitFor(read.written);
   BringLeaves(read.parameters);
-  if (is_frozen && stream_.IsBehind()) frozen_[layer.id] = read;
+  if (is_frozen && !moves && stream_.IsBehind()) frozen_[layer.id] = read;
   return read;
 }
 
@@ -56,19 +54,22 @@ void LayerHandover::BringState(LayerState& state) const {
   BringLeaves(state.optimizer_state);
 }
 
+std::vector<at::Tensor> LeavesOn(at::Device device, const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> leaves = tensors;
+  for (at::Tensor& tensor : leaves) {
+    if (tensor.device() == device) continue;
+    tensor = tensor.detach().to(device).requires_grad_(tensor.requires_grad());
+  }
+  return leaves;
+}
+
 void BringHome(std::vector<LayerState>& layers, at::Device home) {
-  const auto bring = [home](std::vector<at::Tensor>& tensors) {
-    for (at::Tensor& tensor : tensors) {
-      if (tensor.device() == home) continue;
-      tensor = tensor.detach().to(home).requires_grad_(tensor.requires_grad());
-    }
-  };
   for (LayerState& state : layers) {
     for (auto* tensors : {&state.parameters, &state.buffers, &state.optimizer_state}) {
-      bring(*tensors);
+      *tensors = LeavesOn(home, *tensors);
     }
     for (LayerRead& read : state.earlier) {
-      bring(read.parameters);
+      read.parameters = LeavesOn(home, read.parameters);
       read.written.reset();
     }
     state.written.reset();

@@ -37,6 +37,9 @@ class LayerHandover {
   std::unordered_map<int, LayerRead> frozen_;  ///< by layer
 };
 
+/// Leaves on `device`: the tensors themselves where they are there. Waits for copies from there.
+std::vector<at::Tensor> LeavesOn(at::Device device, const std::vector<at::Tensor>& tensors);
+
 /// All layers on `home`, where everything enqueued is done: before others than stages use them.
 void BringHome(std::vector<LayerState>& layers, at::Device home);
 

@@ -11,16 +11,15 @@
 namespace verbatim {
 namespace {
 
-/// What layers without a delay may take, by stage.
-std::vector<std::int64_t> RoomBytes(const SearchSpace& space, std::span<const LayerBytes> bytes,
-                                    const LayerMoverOptions& options) {
-  std::vector<std::int64_t> room;
-  for (int stage = 0; stage < options.stages; ++stage) {
-    const bool is_own = options.part.Contains(stage);
+/// For layers without a delay, by stage.
+std::vector<StageRoom> RoomsOf(const SearchSpace& space, std::span<const LayerBytes> bytes,
+                               const LayerMoverOptions& options) {
+  std::vector<StageRoom> rooms(static_cast<std::size_t>(options.stages));
+  for (int stage = options.part.begin; stage < options.part.end; ++stage) {
     const std::int64_t permanent = PermanentBytes(space, bytes, stage, options.stages);
-    room.push_back(is_own ? options.budget_bytes - permanent : 0);
+    rooms[stage] = {options.devices.Of(stage), options.budget_bytes - permanent};
   }
-  return room;
+  return rooms;
 }
 
 }  // namespace
@@ -33,7 +32,7 @@ LayerMover::LayerMover(const SearchSpace& space, std::vector<LayerState>& layers
       mutex_(mutex),
       on_moved_(std::move(on_moved)),
       on_failure_(std::move(on_failure)),
-      copies_(space, layers, options.device, RoomBytes(space, BytesOfLayers(layers), options)),
+      copies_(space, layers, RoomsOf(space, BytesOfLayers(layers), options)),
       cache_(space, BytesOfLayers(layers), options.stages, options.part,
              {.budget_bytes = options.budget_bytes}) {}
 
@@ -44,7 +43,9 @@ LayerMover::~LayerMover() {
 void LayerMover::Start() {
   for (int stage = options_.part.begin; stage < options_.part.end; ++stage) {
     for (const Transfer::Kind kind : {Transfer::Kind::kLoad, Transfer::Kind::kWriteBack}) {
-      Engine& engine = *engines_.emplace_back(new Engine{stage, kind, {}, {}, {}});
+      auto stream = options_.open_stream(options_.devices.Of(stage));
+      Engine& engine =
+          *engines_.emplace_back(new Engine{stage, kind, std::move(stream), {}, {}, {}});
       engine.thread = std::thread([this, &engine] { Serve(engine); });
     }
   }
@@ -99,6 +100,7 @@ bool LayerMover::Settle(Lock& lock) {
 void LayerMover::Serve(Engine& engine) {
   try {
     at::set_num_threads(1);
+    engine.stream->Enter();
     CopyUntilStopped(engine);
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);
@@ -117,7 +119,7 @@ void LayerMover::CopyUntilStopped(Engine& engine) {
     if (is_stopping_) return;
     const Transfer transfer = *engine.transfer;
     lock.unlock();
-    Copy(transfer);
+    Copy(transfer, *engine.stream);
     lock.lock();
     engine.transfer.reset();
     cache_.Finished(transfer, resident_);
@@ -127,13 +129,13 @@ void LayerMover::CopyUntilStopped(Engine& engine) {
   }
 }
 
-void LayerMover::Copy(const Transfer& transfer) {
+void LayerMover::Copy(const Transfer& transfer, DeviceStream& stream) {
   if (options_.probe) options_.probe->BeforeTransfer(transfer);
-  if (transfer.kind == Transfer::Kind::kLoad) {
-    copies_.Load(transfer.stage, transfer.layer);
-  } else {
-    copies_.WriteBack(transfer.stage, transfer.layer);
-  }
+  stream.WaitFor(copies_.SourceOf(transfer));
+  if (options_.probe) options_.probe->OnTransfer(transfer);
+  const bool is_load = transfer.kind == Transfer::Kind::kLoad;
+  Synchronize(is_load ? copies_.Load(transfer.stage, transfer.layer, stream)
+                      : copies_.WriteBack(transfer.stage, transfer.layer, stream));
 }
 
 }  // namespace verbatim

@@ -19,21 +19,27 @@
 #include "supernet/search_space.h"
 #include "trainer/layer_copies.h"
 #include "trainer/layer_state.h"
+#include "trainer/stage_devices.h"
 #include "trainer/stage_probe.h"
 
 namespace verbatim {
 
 struct LayerMoverOptions {
   int stages = 1;
-  StagePart part;  ///< those of this process
-  at::Device device = at::kCPU;
+  StagePart part;               ///< those of this process
+  const StageDevices& devices;  ///< theirs
+  const OpenStream& open_stream;
   std::int64_t budget_bytes = 0;  ///< what each stage may hold of layers
   StageProbe* probe = nullptr;
 };
 
-/// Two copy threads per stage, one in each direction. Every decision is the LayerCache's and is
-/// made under the owner's lock, which is `mutex`; copies are made without it. But for `copies`, all
-/// calls between Start and Stop are made under that lock.
+/// Two copy threads per stage, one in each direction, each with a stream of its own. Every decision
+/// is the LayerCache's and is made under the owner's lock, which is `mutex`; copies are made
+/// without it. But for `copies`, all calls between Start and Stop are made under that lock.
+///
+/// A transfer is done when its device has done it: its thread waits. So what the cache takes for
+/// free is free on the device too, once the readers of frozen layers, which enqueue a few tasks
+/// ahead, are past.
 class LayerMover {
  public:
   using Lock = std::unique_lock<std::mutex>;
@@ -79,14 +85,15 @@ class LayerMover {
   struct Engine {
     int stage;
     Transfer::Kind kind;
-    std::optional<Transfer> transfer;  ///< what it copies, or is to
+    std::unique_ptr<DeviceStream> stream;  ///< its thread's
+    std::optional<Transfer> transfer;      ///< what it copies, or is to
     std::condition_variable wake;
     std::thread thread;
   };
 
   void Serve(Engine& engine);
   void CopyUntilStopped(Engine& engine);
-  void Copy(const Transfer& transfer);
+  void Copy(const Transfer& transfer, DeviceStream& stream);
 
   const LayerMoverOptions options_;
   std::mutex& mutex_;

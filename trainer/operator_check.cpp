@@ -12,6 +12,7 @@
 
 #include "base/exception_text.h"
 #include "supernet/stream.h"
+#include "trainer/layer_handover.h"
 #include "trainer/tensor_digest.h"
 
 namespace verbatim {
@@ -78,15 +79,22 @@ class OperatorCheck {
 
   Application Apply(const Layer& layer, const at::Tensor& input) const {
     const LayerState& state = experiment_.layers[layer.id];
+    const auto parameters = LeavesOn(experiment_.device, state.parameters);
     std::vector<at::Tensor> buffers;
-    for (const at::Tensor& buffer : state.buffers) buffers.push_back(buffer.clone());
+    for (const at::Tensor& buffer : state.buffers) {
+      buffers.push_back(buffer.to(experiment_.device, /*non_blocking=*/false, /*copy=*/true));
+    }
     at::Tensor leaf = input.detach();
     if (layer.position > 0) leaf.requires_grad_();
-    OperatorContext context{.parameters = state.parameters};
+    OperatorContext context{.parameters = parameters};
     if (layer.trainable) context.buffers = buffers;
     context.dropout = RandomKey{experiment_.spec.seed, RandomPurpose::kDropout, 0,
                                 static_cast<std::uint32_t>(layer.id), 0};
-    if (layer.op.tied) context.tied = experiment_.layers.front().parameters.front();
+    std::vector<at::Tensor> stem;
+    if (layer.op.tied) {
+      stem = LeavesOn(experiment_.device, experiment_.layers.front().parameters);
+      context.tied = stem.front();
+    }
     Application application{apply_(layer, leaf, context), {}};
     application.digests.push_back(TensorDigest(application.output.detach()));
     for (const at::Tensor& gradient : Gradients(layer, leaf, context, application.output)) {

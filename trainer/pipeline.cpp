@@ -69,10 +69,12 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
         experiment.space, experiment.layers,
         LayerMoverOptions{partition.stages(),
                           {placement.Begin(rank_), placement.End(rank_)},
-                          experiment.device,
+                          devices_,
+                          open_stream_,
                           *options.device_memory,
                           options.probe},
-        mutex_, [this] { WakeReadyStages(); }, [this](const std::string& why) { Abort(why); });
+        mutex_, [this] { WakeReadyStages(); },
+        [this](const std::string& why) { Abort(why); });
     context_.copies = &mover_->copies();
   }
   const bool has_checkpoints =
@@ -105,8 +107,9 @@ TrainingOutcome Pipeline::Run() {
   if (link_) WatchRun();
   has_stuck_stage_ = link_ && !AwaitThreads();
   for (std::thread& thread : threads) has_stuck_stage_ ? thread.detach() : thread.join();
-  if (!has_stuck_stage_) SettleDevices();
+  if (!has_stuck_stage_) results_.Close();
   if (mover_) SettleLayers();
+  if (!has_stuck_stage_) SettleDevices();
   if (link_) LeaveRanks();
   if (checkpoints_) {
     const Status closed = checkpoints_->Close(/*at_end=*/failure_.empty() && !bad_loss_);
@@ -116,10 +119,9 @@ TrainingOutcome Pipeline::Run() {
 }
 
 void Pipeline::SettleDevices() {
-  results_.Close();
   try {
     for (const at::Device device : experiment_.devices) SynchronizeDevice(device);
-    BringHome(experiment_.layers, experiment_.device);
+    BringHome(experiment_.layers, experiment_.home);
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);
     Abort(ExceptionText(error));

@@ -63,6 +63,8 @@ class StageProbe {
 
   /// Before a copy thread moves a layer (trainer/layer_mover.h); those of several threads at once.
   virtual void BeforeTransfer(const Transfer& /*transfer*/) {}
+  /// When its stream waits for what the transfer reads, just before it is enqueued.
+  virtual void OnTransfer(const Transfer& /*transfer*/) {}
 };
 
 }  // namespace verbatim

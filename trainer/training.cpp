@@ -56,11 +56,7 @@ Status CheckDeviceMemory(const Experiment& experiment, const TrainingOptions& op
     return UsageError(fmt::format("--device-memory does not go with --policy {}", options.policy),
                       "leave one of them out");
   }
-  if (!experiment.device.is_cpu()) {
-    return UsageError(
-        fmt::format("--device-memory does not work with --device {} yet", experiment.device.str()),
-        "leave it out, or use --device cpu");
-  }
+  VERBATIM_CHECK(experiment.home.is_cpu(), "LayersHome::kHost goes with device_memory");
   ASSIGN_OR_RETURN(const std::int64_t least, LeastDeviceMemoryOf(experiment, options));
   if (*options.device_memory >= least) return {};
   return UsageError(

@@ -16,6 +16,7 @@
 #include "trainer/cuda/cuda_device.h"
 #include "trainer/cuda/nccl_payloads.h"
 #include "trainer/device_stream.h"
+#include "trainer/evaluation.h"
 #include "trainer/layer_handover.h"
 #include "trainer/operators.h"
 #include "trainer/tensor_digest.h"
@@ -30,8 +31,10 @@ class CudaTest : public ::testing::Test {
     ASSERT_GT(CudaDeviceCount(), 0) << CudaObstacle();
   }
 
-  static Experiment OnGpu(const Spec& spec, std::vector<at::Device> devices) {
-    auto experiment = PrepareExperiment(spec, VERBATIM_EXAMPLES, std::nullopt, std::move(devices));
+  static Experiment OnGpu(const Spec& spec, std::vector<at::Device> devices,
+                          LayersHome home = LayersHome::kDevice) {
+    auto experiment =
+        PrepareExperiment(spec, VERBATIM_EXAMPLES, std::nullopt, std::move(devices), home);
     EXPECT_TRUE(experiment.has_value()) << experiment.error().message;
     return *std::move(experiment);
   }
@@ -223,6 +226,34 @@ TEST_F(CudaTest, SmallRunsAreTheSequentialReferences) {
             << spec.name << ", " << stages << " stages, subnet " << i;
       }
       EXPECT_EQ(DescribeLayers(experiment), DescribeLayers(reference));
+    }
+  }
+}
+
+TEST_F(CudaTest, RunsInLittleDeviceMemoryAreTheSequentialReferences) {
+  for (Spec spec : {SmallSpec(), SmallTextSpec()}) {
+    spec.supernet.stem.trainable = false;
+    spec.supernet.head.delay = 2;
+    Experiment reference = OnGpu(spec, {device_});
+    const auto expected = TrainedRows(reference, SequentialOptions());
+    for (const std::int64_t stages : {1, 3}) {
+      Experiment experiment = OnGpu(spec, {device_}, LayersHome::kHost);
+      TrainingOptions options;
+      options.stages = stages;
+      options.in_flight = 8;
+      options.device_memory = *LeastDeviceMemoryOf(experiment, options);
+      const auto rows = TrainedRows(experiment, options);
+      ASSERT_EQ(rows.size(), expected.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        EXPECT_EQ(EncodeSubnetContent(rows[i]), EncodeSubnetContent(expected[i]))
+            << spec.name << ", " << stages << " stages, subnet " << i;
+      }
+      EXPECT_EQ(DescribeLayers(experiment), DescribeLayers(reference));
+      for (const LayerState& state : experiment.layers) {
+        for (const at::Tensor& parameter : state.parameters) EXPECT_TRUE(parameter.is_cpu());
+      }
+      const auto evaluated = EvaluateSubnets(experiment, nullptr);
+      EXPECT_EQ(evaluated, EvaluateSubnets(reference, nullptr));
     }
   }
 }

@@ -7,10 +7,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -61,13 +63,26 @@ class FakeDevice {
     return current_->clock()[moment.stream] >= moment.time;
   }
 
+  /// Whether the calling thread's stream has said that it uses the tensor's memory.
+  static bool IsUsed(const at::Tensor& tensor) {
+    return current_->used_.contains(tensor.storage().unsafeGetStorageImpl());
+  }
+
+  /// From now on streams forget to wait for marks of some others. They are numbered as they are
+  /// opened. Before any thread uses them; so ForgetUses.
+  void ForgetWaits(std::function<bool(int waiting, int marked)> forgets) {
+    forgets_ = std::move(forgets);
+  }
+  /// From now on streams do not ask for the memory that they use to be kept.
+  void ForgetUses() { forgets_uses_ = true; }
+
   std::int64_t marks() const { return marks_; }
 
   /// A mark of somebody else's, after all of these: it is reached when Reach is called.
   Mark Hold(const std::vector<Mark>& others) {
     StreamClock clock;
     for (const Mark& mark : others) Merge(mark, clock);
-    return std::make_shared<FakeMark>(*this, std::move(clock));
+    return std::make_shared<FakeMark>(*this, /*by=*/-1, std::move(clock));
   }
   void Reach(const Mark& mark) {
     const std::lock_guard lock(mutex_);
@@ -81,12 +96,14 @@ class FakeDevice {
 
  private:
   struct FakeMark : public DeviceMark {
-    FakeMark(FakeDevice& owner, StreamClock at) : device(owner), clock(std::move(at)) {}
+    FakeMark(FakeDevice& owner, int by, StreamClock at)
+        : device(owner), stream(by), clock(std::move(at)) {}
     void Synchronize() const override {
       std::unique_lock lock(device.mutex_);
       device.changed_.wait(lock, [this] { return is_reached; });
     }
     FakeDevice& device;
+    const int stream;  ///< -1: somebody else's
     const StreamClock clock;
     mutable bool is_reached = false;  ///< guarded by the device's mutex
   };
@@ -99,19 +116,28 @@ class FakeDevice {
     bool IsBehind() const override { return true; }
     Mark Record() override {
       ++clock_[id_];
-      return device_.Enqueue(std::make_shared<FakeMark>(device_, clock_));
+      return device_.Enqueue(std::make_shared<FakeMark>(device_, id_, clock_));
     }
     void WaitFor(const Mark& mark) override {
       if (!mark || device_.waits_ == Waits::kNever) return;
+      const int marked = static_cast<const FakeMark&>(*mark).stream;
+      if (device_.forgets_ && device_.forgets_(id_, marked)) return;
       Merge(mark, clock_);
       if (device_.waits_ == Waits::kOnHost) mark->Synchronize();
     }
-    void Uses(const at::Tensor&) override {}
+    void Uses(const at::Tensor& tensor) override {
+      if (!device_.forgets_uses_) used_.insert(tensor.storage().unsafeGetStorageImpl());
+    }
     HandedTensor Give(const at::Tensor& tensor, at::Device) override { return {tensor, Record()}; }
-    at::Tensor Bring(const at::Tensor& tensor) override { return tensor; }
+    at::Tensor Bring(const at::Tensor& tensor) override {
+      Uses(tensor);
+      return tensor;
+    }
 
     int id() const { return id_; }
     StreamClock& clock() { return clock_; }
+
+    std::set<const void*> used_;  ///< storages
 
    private:
     FakeDevice& device_;
@@ -159,6 +185,8 @@ class FakeDevice {
   std::condition_variable changed_;
   std::mt19937 random_;
   const Waits waits_;
+  std::function<bool(int, int)> forgets_;
+  bool forgets_uses_ = false;
   int streams_ = 0;
   std::int64_t marks_ = 0;
   std::deque<std::shared_ptr<FakeMark>> queue_;

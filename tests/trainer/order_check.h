@@ -16,7 +16,7 @@
 
 namespace verbatim {
 
-/// Compares what a stage uses with what was enqueued before, whatever marks say.
+/// Compares what stages and copy threads use with what was enqueued before, whatever marks say.
 class OrderCheck : public StageProbe {
  public:
   explicit OrderCheck(std::uint32_t seed) : delays_(seed) {}
@@ -24,9 +24,31 @@ class OrderCheck : public StageProbe {
   std::int64_t violations() const { return violations_; }
   std::int64_t crossings() const { return crossings_; }
 
-  void BeforeTask(int stage, const Task& task) override { delays_.BeforeTask(stage, task); }
+  /// Reads of parameters whose memory a stage's stream has not asked to keep.
+  std::int64_t unkept() const { return unkept_; }
+
+  void BeforeTask(int stage, const Task& task) override {
+    stage_ = stage;
+    delays_.BeforeTask(stage, task);
+  }
   void OnRead(std::int64_t, const Layer& layer, LayerRead& read) override {
     if (layer.IsVersioned()) Uses(written_, {layer.id, read.version});
+    Uses(loaded_, {layer.id, stage_});
+    Uses(written_back_, {layer.id, stage_});  // batch norm's forward changes buffers
+    const std::lock_guard lock(mutex_);
+    for (const at::Tensor& parameter : read.parameters) unkept_ += !FakeDevice::IsUsed(parameter);
+  }
+  void BeforeTransfer(const Transfer& transfer) override { delays_.BeforeTransfer(transfer); }
+  void OnTransfer(const Transfer& transfer) override {
+    const Key copy{transfer.layer, transfer.stage};
+    if (transfer.kind == Transfer::Kind::kLoad) {
+      Uses(home_, {transfer.layer, 0});
+      Writes(loaded_, copy);
+    } else {
+      Uses(written_, {transfer.layer, Newest(transfer.layer)});
+      Writes(home_, {transfer.layer, 0});
+      Writes(written_back_, copy);
+    }
   }
   void OnForward(std::int64_t seq, std::int32_t microbatch, const Layer&,
                  const at::Tensor&) override {
@@ -46,12 +68,18 @@ class OrderCheck : public StageProbe {
   void AfterUpdate(std::int64_t seq, const Layer& layer, std::span<const at::Tensor>,
                    LayerState&) override {
     Writes(written_, {layer.id, seq});
+    const std::lock_guard lock(mutex_);
+    newest_[layer.id] = seq;
   }
 
  private:
   using Moments = std::map<std::pair<std::int64_t, std::int64_t>, FakeDevice::Moment>;
   using Key = Moments::key_type;
 
+  std::int64_t Newest(int layer) {
+    const std::lock_guard lock(mutex_);
+    return newest_.at(layer);
+  }
   void Uses(Moments& moments, const Key& key) {
     const std::lock_guard lock(mutex_);
     const FakeDevice::Moment& moment = moments[key];
@@ -65,10 +93,16 @@ class OrderCheck : public StageProbe {
 
   RandomDelays delays_;
   std::mutex mutex_;
-  Moments written_;      ///< by layer and version
-  Moments activations_;  ///< by subnet and micro-batch: the newest activation
+  Moments written_;                     ///< by layer and version
+  Moments loaded_;                      ///< by layer and stage
+  Moments written_back_;                ///< likewise
+  Moments home_;                        ///< by layer
+  std::map<int, std::int64_t> newest_;  ///< by layer: version
+  Moments activations_;                 ///< by subnet and micro-batch: the newest activation
   std::int64_t violations_ = 0;
   std::int64_t crossings_ = 0;
+  std::int64_t unkept_ = 0;
+  inline static thread_local int stage_ = -1;
 };
 
 /// Delays, frozen layers, batch norm, dropout and moving partitions; a tied head, on text.
