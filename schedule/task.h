@@ -10,6 +10,18 @@ namespace verbatim {
 /// there; its `microbatch` is that last one.
 enum class TaskKind : std::uint8_t { kForward, kBackward, kUpdate };
 
+inline const char* NameOf(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kForward:
+      return "forward";
+    case TaskKind::kBackward:
+      return "backward";
+    case TaskKind::kUpdate:
+      return "update";
+  }
+  return "task";
+}
+
 struct Task {
   TaskKind kind = TaskKind::kForward;
   std::int64_t seq = 0;

@@ -1,12 +1,8 @@
 #include "trainer/layer_mover.h"
 
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 
-#include <exception>
 #include <utility>
-
-#include "base/exception_text.h"
 
 namespace verbatim {
 namespace {
@@ -26,8 +22,7 @@ std::vector<StageRoom> RoomsOf(const SearchSpace& space, std::span<const LayerBy
 
 LayerMover::LayerMover(const SearchSpace& space, std::vector<LayerState>& layers,
                        const LayerMoverOptions& options, std::mutex& mutex,
-                       std::function<void()> on_moved,
-                       std::function<void(const std::string& why)> on_failure)
+                       std::function<void()> on_moved, OnFailure on_failure)
     : options_(options),
       mutex_(mutex),
       on_moved_(std::move(on_moved)),
@@ -105,9 +100,7 @@ void LayerMover::Serve(Engine& engine) {
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);
     has_failed_ = true;
-    on_failure_(fmt::format("stage {}, moving layers {}: {}", engine.stage,
-                            engine.kind == Transfer::Kind::kLoad ? "in" : "out",
-                            ExceptionText(error)));
+    on_failure_(engine.stage, engine.kind, error);
     settled_.notify_all();
   }
 }

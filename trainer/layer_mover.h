@@ -4,12 +4,12 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -43,12 +43,15 @@ struct LayerMoverOptions {
 class LayerMover {
  public:
   using Lock = std::unique_lock<std::mutex>;
+  using OnFailure =
+      std::function<void(int stage, Transfer::Kind kind, const std::exception& error)>;
 
-  /// `on_moved`: a transfer has ended, so that parts may have become resident; `on_failure`: a copy
-  /// thread has ended with an exception. Both are called under the lock. References outlive it.
+  /// `on_moved`: a transfer has ended, so that parts may have become resident; `on_failure`: the
+  /// copy thread of a stage and direction has ended with an exception. Both are called under the
+  /// lock. References outlive it.
   LayerMover(const SearchSpace& space, std::vector<LayerState>& layers,
              const LayerMoverOptions& options, std::mutex& mutex, std::function<void()> on_moved,
-             std::function<void(const std::string& why)> on_failure);
+             OnFailure on_failure);
   /// Stops it.
   ~LayerMover();
 
@@ -98,7 +101,7 @@ class LayerMover {
   const LayerMoverOptions options_;
   std::mutex& mutex_;
   const std::function<void()> on_moved_;
-  const std::function<void(const std::string& why)> on_failure_;
+  const OnFailure on_failure_;
   LayerCopies copies_;
   LayerCache cache_;
   std::vector<Residency> resident_;  ///< not taken yet

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/exception_text.h"
+#include "trainer/out_of_memory.h"
 
 namespace verbatim {
 namespace {
@@ -74,7 +75,9 @@ Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
                           *options.device_memory,
                           options.probe},
         mutex_, [this] { WakeReadyStages(); },
-        [this](const std::string& why) { Abort(why); });
+        [this](int stage, Transfer::Kind kind, const std::exception& error) {
+          Abort(MoveFailure(stage, kind, error, options_));
+        });
     context_.copies = &mover_->copies();
   }
   const bool has_checkpoints =
@@ -175,7 +178,7 @@ void Pipeline::RunStage(int index) {
     ServeStage(index, stage);
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);
-    Abort(fmt::format("stage {}: {}", index, ExceptionText(error)));
+    Abort(StageFailure(index, executed_[index], error, options_));
   }
 }
 

@@ -21,18 +21,6 @@ constexpr auto kWatchInterval = 50ms;
 constexpr std::chrono::milliseconds kEndGraceMax = 10s;
 constexpr std::int64_t kLingerMs = 10'000;
 
-const char* NameOf(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::kForward:
-      return "forward";
-    case TaskKind::kBackward:
-      return "backward";
-    case TaskKind::kUpdate:
-      return "update";
-  }
-  return "task";
-}
-
 }  // namespace
 
 std::unique_ptr<DevicePayloads> Pipeline::MakePayloads() const {

@@ -67,7 +67,7 @@ class Pool : public c10::Allocator {
     void* memory = nullptr;
     const bool is_there = posix_memalign(&memory, kAlignment, sizeof(Header) + size) == 0;
     if (!is_there) GiveUp(static_cast<std::int64_t>(size));
-    TORCH_CHECK(is_there, "no memory left for a tensor of ", size, " bytes");
+    TORCH_CHECK_WITH(OutOfMemoryError, is_there, "no memory left for a tensor of ", size, " bytes");
     return new (memory) Header{size} + 1;
   }
 
