@@ -12,6 +12,7 @@
 #include "cli/data_option.h"
 #include "cli/explaining.h"
 #include "cli/forward.h"
+#include "cli/layout_options.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/reexecution.h"
@@ -33,6 +34,7 @@ struct DiffOptions {
   bool replicas = false;
   bool first = false;
   bool explain = false;
+  std::optional<std::int64_t> device_memory;
   std::optional<fs::path> data;
   std::string format = "text";
   fs::path output;
@@ -141,7 +143,9 @@ Result<int> Diff(const DiffOptions& options, const Invocation& invocation) {
                                   *a, options.a.string(), *b, options.b.string(),
                                   [&](std::int64_t done) { progress.Update(done); }, steps));
   }
-  if (options.explain) ExplainFirstDifference(*a, b.get(), options.data, invocation, verdict);
+  if (options.explain) {
+    ExplainFirstDifference(*a, b.get(), {options.data, options.device_memory}, invocation, verdict);
+  }
   return Report(options, verdict, *a, *b);
 }
 
@@ -169,7 +173,8 @@ void AddDiffCommand(CLI::App& app, Invocation& invocation) {
       "--first", options->first,
       "Finds the first difference through the records' trees, and reads nothing else. Example: "
       "verbatim diff monday.db tuesday.db --first");
-  AddExplainOption(*command, options->explain)->excludes(first);
+  CLI::Option* explain = AddExplainOption(*command, options->explain)->excludes(first);
+  AddDeviceMemoryOption(*command, options->device_memory)->needs(explain);
   command
       ->add_option("--data", options->data,
                    "With --explain: folder of the data set, if it is not where the specs say. "

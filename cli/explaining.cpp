@@ -36,11 +36,13 @@ Result<std::vector<std::int64_t>> SubnetsFor(const RecordReader& reader, const R
 
 /// The side as its record says that it was run.
 Result<ExplainSide> RecordedSide(const RecordReader& reader, std::int64_t seq,
-                                 const std::optional<std::filesystem::path>& data) {
+                                 const ExplainSetting& setting) {
   ExplainSide side;
   ASSIGN_OR_RETURN(side.run, reader.Run());
   ASSIGN_OR_RETURN(const auto environment, reader.Environment());
-  side.options.data_folder = data;
+  side.options.data_folder = setting.data;
+  side.options.device_memory = setting.device_memory;
+  side.options.wishes_device_memory = true;
   ASSIGN_OR_RETURN(side.options.threads_per_stage, RecordedThreads(environment));
   ASSIGN_OR_RETURN(side.options.fault, RecordedFault(environment));
   side.options.stages = side.run.stages;
@@ -88,11 +90,11 @@ Status CheckSameProfile(const RunInfo& left, const RunInfo& right) {
 }
 
 Result<Explanation> TryToExplain(const RecordReader& record, const RecordReader* reference,
-                                 const std::optional<std::filesystem::path>& data,
-                                 const Invocation& invocation, std::int64_t seq) {
-  ASSIGN_OR_RETURN(const ExplainSide left, RecordedSide(record, seq, data));
+                                 const ExplainSetting& setting, const Invocation& invocation,
+                                 std::int64_t seq) {
+  ASSIGN_OR_RETURN(const ExplainSide left, RecordedSide(record, seq, setting));
   if (reference == nullptr) return invocation.engine->Explain(left, SequentialSide(left), seq);
-  ASSIGN_OR_RETURN(const ExplainSide right, RecordedSide(*reference, seq, data));
+  ASSIGN_OR_RETURN(const ExplainSide right, RecordedSide(*reference, seq, setting));
   RETURN_IF_ERROR(CheckSameProfile(left.run, right.run));
   return invocation.engine->Explain(left, right, seq);
 }
@@ -100,13 +102,13 @@ Result<Explanation> TryToExplain(const RecordReader& record, const RecordReader*
 }  // namespace
 
 void ExplainFirstDifference(const RecordReader& record, const RecordReader* reference,
-                            const std::optional<std::filesystem::path>& data,
-                            const Invocation& invocation, Verdict& verdict) {
+                            const ExplainSetting& setting, const Invocation& invocation,
+                            Verdict& verdict) {
   if (!verdict.first_difference || verdict.damaged) return;
   Difference& difference = *verdict.first_difference;
   verdict.explanation_obstacle = WhyNotToExecute(difference);
   if (!verdict.explanation_obstacle.empty()) return;
-  auto explanation = TryToExplain(record, reference, data, invocation, *difference.seq);
+  auto explanation = TryToExplain(record, reference, setting, invocation, *difference.seq);
   if (!explanation) {
     verdict.explanation_obstacle = explanation.error().message;
     return;

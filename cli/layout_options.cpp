@@ -35,13 +35,13 @@ void AddLayoutOptions(CLI::App& command, LayoutOptions& layout) {
                   "operations. Example: --costs costs.json")
       ->type_name("FILE")
       ->check(NamedPath());
-  AddDeviceMemoryOption(command, layout);
+  AddDeviceMemoryOption(command, layout.device_memory);
   AddRecomputeOption(command, layout.recompute);
 }
 
-CLI::Option* AddDeviceMemoryOption(CLI::App& command, LayoutOptions& layout) {
+CLI::Option* AddDeviceMemoryOption(CLI::App& command, std::optional<std::int64_t>& bytes) {
   return command
-      .add_option("--device-memory", layout.device_memory,
+      .add_option("--device-memory", bytes,
                   "What each stage may hold of layers (parameters, buffers, optimizer state); the "
                   "others stay in host memory until they are needed. Changes no bit. Example: "
                   "--device-memory 512MiB")

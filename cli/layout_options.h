@@ -27,7 +27,7 @@ struct LayoutOptions {
 void AddLayoutOptions(CLI::App& command, LayoutOptions& layout);
 
 /// Likewise `--device-memory` alone.
-CLI::Option* AddDeviceMemoryOption(CLI::App& command, LayoutOptions& layout);
+CLI::Option* AddDeviceMemoryOption(CLI::App& command, std::optional<std::int64_t>& bytes);
 /// `--recompute` alone; likewise.
 CLI::Option* AddRecomputeOption(CLI::App& command, std::string& recompute);
 

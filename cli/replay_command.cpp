@@ -106,7 +106,9 @@ Result<int> Replay(ReplayOptions& options, const Invocation& invocation) {
   if (!verdict.damaged) {
     RETURN_IF_ERROR(ReexecuteAndCompare(*reader, options.request, invocation, verdict));
     if (options.explain) {
-      ExplainFirstDifference(*reader, nullptr, options.request.data, invocation, verdict);
+      ExplainFirstDifference(*reader, nullptr,
+                             {options.request.data, options.request.layout.device_memory},
+                             invocation, verdict);
     }
   }
   RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *reader, nullptr),

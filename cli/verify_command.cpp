@@ -181,7 +181,9 @@ Result<int> Verify(VerifyOptions& options, const Invocation& invocation) {
   // Only now is it known which difference is the first.
   if (options.explain) {
     const RecordReader* other = verdict.is_reference_difference ? reference.get() : nullptr;
-    ExplainFirstDifference(*reader, other, options.request.data, invocation, verdict);
+    ExplainFirstDifference(*reader, other,
+                           {options.request.data, options.request.layout.device_memory}, invocation,
+                           verdict);
   }
   RETURN_IF_ERROR(WriteResult(RenderVerdict(options.format, verdict, *reader, reference.get()),
                               {"-o", options.output}));
@@ -229,7 +231,7 @@ void AddVerifyCommand(CLI::App& app, Invocation& invocation) {
       ->check(SeedNumber())
       ->needs(reexecute);
   AddRecomputeOption(*command, options->request.layout.recompute)->needs(reexecute);
-  AddDeviceMemoryOption(*command, options->request.layout)->needs(reexecute);
+  AddDeviceMemoryOption(*command, options->request.layout.device_memory)->needs(reexecute);
   AddReexecutionOptions(*command, options->request);
   AddExplainOption(*command, options->explain)->needs(reexecute);
   command

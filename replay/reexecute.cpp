@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -19,6 +20,14 @@
 
 namespace verbatim {
 namespace {
+
+/// What comes of a wish, see ReexecuteOptions.
+Result<std::optional<std::int64_t>> GrantedMemory(const Experiment& experiment,
+                                                  const TrainingOptions& training) {
+  if (!KeepsToDeviceMemory(training.policy)) return std::nullopt;
+  ASSIGN_OR_RETURN(const std::int64_t least, LeastDeviceMemoryOf(experiment, training));
+  return std::max(least, *training.device_memory);
+}
 
 Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel level,
                                const Experiment& experiment) {
@@ -40,6 +49,9 @@ Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel leve
   training.stop_on_nan = false;  // the record says how far the run went
   training.sequence = options.subnets;
   training.network = options.network;
+  if (options.device_memory && options.wishes_device_memory) {
+    ASSIGN_OR_RETURN(training.device_memory, GrantedMemory(experiment, training));
+  }
   return training;
 }
 
@@ -102,8 +114,9 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionS
                                                                       : options.record_level));
   if (!sink.OnEnvironment(DescribeEnvironment(devices.front(), options.threads_per_stage)))
     return {};
+  const bool is_bounded = options.policy.empty() || KeepsToDeviceMemory(options.policy);
   auto experiment = PrepareExperiment(spec, run.spec_folder, options.data_folder, devices,
-                                      HomeFor(options.device_memory));
+                                      HomeFor(is_bounded ? options.device_memory : std::nullopt));
   if (!experiment) return WithDataset(std::move(experiment).error(), run);
   ASSIGN_OR_RETURN(TrainingOptions training, Layout(options, level, *experiment));
   RETURN_IF_ERROR(CheckTraining(*experiment, training));

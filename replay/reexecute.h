@@ -46,6 +46,9 @@ struct ReexecuteOptions {
   std::string recompute = "none";                  ///< as RecomputePlan::Make takes it
   /// As TrainingOptions::device_memory.
   std::optional<std::int64_t> device_memory;
+  /// That it is a wish, for a layout that nobody chose: where the layout needs more, that much is
+  /// taken; under a policy that keeps to no bound, all.
+  bool wishes_device_memory = false;
   /// Empty: "sequential" on that layout, "causal" on any other.
   std::string policy;
   /// What is digested: "losses", "weights", "full"; empty: the record's level.

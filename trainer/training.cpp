@@ -52,7 +52,7 @@ Status CheckChannels(const Experiment& experiment, const TrainingOptions& option
 
 Status CheckDeviceMemory(const Experiment& experiment, const TrainingOptions& options) {
   if (!options.device_memory) return {};
-  if (options.policy != "causal" && options.policy != "sequential") {
+  if (!KeepsToDeviceMemory(options.policy)) {
     return UsageError(fmt::format("--device-memory does not go with --policy {}", options.policy),
                       "leave one of them out");
   }
@@ -84,6 +84,10 @@ Result<std::int64_t> LeastDeviceMemoryOf(const Experiment& experiment,
     for (std::int64_t seq = options.first; seq < experiment.spec.training.subnets; ++seq) add(seq);
   }
   return least.bytes();
+}
+
+bool KeepsToDeviceMemory(const std::string& policy) {
+  return policy == "causal" || policy == "sequential";
 }
 
 Status CheckTraining(const Experiment& experiment, const TrainingOptions& options) {

@@ -95,6 +95,9 @@ struct TrainingOutcome {
 Result<std::int64_t> LeastDeviceMemoryOf(const Experiment& experiment,
                                          const TrainingOptions& options);
 
+/// Whether runs under this policy can be given a `device_memory`.
+bool KeepsToDeviceMemory(const std::string& policy);
+
 /// Whether the experiment can be trained under these options; kUsage where not.
 Status CheckTraining(const Experiment& experiment, const TrainingOptions& options);
 

@@ -86,7 +86,8 @@ TEST_F(ReplayCommand, ExplainsTheFirstDifference) {
                                                0.25};
   SampleRun sample = MakeSampleRun();
   sample.environment.push_back({"info.injected", "stale-read@3 block1.0 forward"});
-  const CommandResult result = Run({"replay", WriteRecord(sample), "--explain"});
+  const CommandResult result =
+      Run({"replay", WriteRecord(sample), "--explain", "--device-memory", "2MiB"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.out, HasSubstr("block1.0 (linear), forward: output of micro-batch 1 [4 × 8]"));
   EXPECT_THAT(result.out, HasSubstr("[2, 5]: 0.5 (bits 0x3f000000) in the recorded run, 0.25 "));
@@ -101,6 +102,10 @@ TEST_F(ReplayCommand, ExplainsTheFirstDifference) {
   EXPECT_EQ(reference.stages, 1);
   EXPECT_EQ(reference.policy, "sequential");
   EXPECT_FALSE(reference.fault.has_value());
+  for (const ReexecuteOptions* side : {&recorded, &reference}) {
+    EXPECT_EQ(side->device_memory, 2 << 20);
+    EXPECT_TRUE(side->wishes_device_memory) << "these layouts were not chosen with it";
+  }
 }
 
 TEST_F(ReplayCommand, ExplainsNothingWhereAllIsEqual) {

@@ -52,6 +52,19 @@ class DeviceMemory(EndToEndTest):
         self.verify(faulty, "--reexecute", "all", "--device-memory", self.least(), code=1,
                     says="subnet 5")
 
+    def test_explanation(self):
+        """The fault is pinned down within the bound, or within what the recorded layout needs."""
+        least = self.least("--stages", "2")
+        faulty = self.train("--stages", "2", "--device-memory", least, "--inject", "lost-update@5")
+        for arguments in (("replay", faulty), ("verify", faulty, "--reexecute", "all"),
+                          ("diff", recorded().path, faulty)):
+            with self.subTest(command=arguments[0]):
+                budget = self.least() if arguments[0] != "diff" else 1
+                bounded = run(*arguments, "--explain", "--device-memory", budget)
+                self.expect(bounded, 1, out="Explanation")
+                self.assertEqual(bounded.out, run(*arguments, "--explain").out)
+        self.refuse(["diff", recorded().path, faulty, "--device-memory", "1MiB"], 2, "--explain")
+
     def test_refusals(self):
         spec = self.write_spec()
         for options, says in [(("--policy", "gpipe"), "--policy gpipe"),
