@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/checkpoint_files.h"
+#include "tests/trainer/checkpoint_specs.h"
 #include "tests/trainer/memory_sink.h"
 #include "tests/trainer/random_delays.h"
 #include "tests/trainer/small_run.h"
@@ -34,40 +35,19 @@ std::int64_t AllBytesOf(const Spec& spec) {
 }
 
 std::vector<std::pair<const char*, Spec>> Specs() {
-  Spec microbatches = SmallSpec();
-  microbatches.training.batch = 13;
-  microbatches.training.microbatches = 3;
-  Spec adam = SmallSpec();
-  adam.training.optimizer = OptimizerSpec{};
-  adam.training.optimizer.kind = OptimizerKind::kAdam;
-  adam.training.lr.base = 0.001;
-  Spec frozen = SmallSpec();
-  frozen.supernet.stem.trainable = false;
-  frozen.supernet.blocks[1].trainable = false;
-  frozen.supernet.head.trainable = false;
   Spec delayed = SmallSpec();
+  delayed.training.batch = 13;
   delayed.training.microbatches = 2;
   delayed.supernet.stem.delay = 4;
   delayed.supernet.head.delay = 4;
   delayed.supernet.blocks[2].delay = 2;
-  Spec fair = SmallSpec();
-  fair.sampler.kind = SamplerKind::kFair;
-  fair.supernet.stem.delay = 3;
-  fair.supernet.head.delay = 1;
-  Spec text = SmallTextSpec();
-  Spec frozen_text = SmallTextSpec();
-  frozen_text.supernet.stem.trainable = false;
-  Spec delayed_text = SmallTextSpec();
-  delayed_text.supernet.stem.delay = 3;
-  delayed_text.supernet.blocks[1].delay = 1;
-  return {{"micro-batches", microbatches},
-          {"Adam", adam},
-          {"frozen", frozen},
-          {"delays", delayed},
-          {"fair, delays", fair},
-          {"text, tied", text},
-          {"text, frozen stem", frozen_text},
-          {"text, delays", delayed_text}};
+  auto specs = CheckpointSpecs(delayed);
+  specs.emplace_back("text, tied", SmallTextSpec());
+  Spec frozen = SmallTextSpec();
+  frozen.supernet.stem.trainable = false;
+  frozen.supernet.blocks[1].trainable = false;
+  specs.emplace_back("text, frozen", frozen);
+  return specs;
 }
 
 struct Layout {
