@@ -106,6 +106,7 @@ Status TrainAndRecord(const TrainRequest& request, RankSession& session) {
                                      HomeFor(request.layout.device_memory)));
   ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(request, experiment));
   RETURN_IF_ERROR(CheckTraining(experiment, options));
+  options.is_memory_checked = true;
   ASSIGN_OR_RETURN(InjectedFault fault, InjectedFault::Plan(request, experiment));
   options.probe = fault.probe();
   RETURN_IF_ERROR(JoinRanks(request, experiment, options, session));

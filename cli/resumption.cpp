@@ -92,6 +92,7 @@ Result<Resumption> Prepare(const RecordReader& reader, const ResumeRequest& requ
   options.stop_on_nan = request.stop_on_nan;
   options.begin_ns = SecondsSince(verdict.run.started_utc) * 1'000'000'000;
   RETURN_IF_ERROR(CheckTraining(experiment, options));
+  options.is_memory_checked = true;
   return Resumption{request,
                     reader,
                     verdict.run,

@@ -82,6 +82,7 @@ Status TrainPart(const RankJob& job, const WorkRequest& request, Network* networ
   ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(job, experiment));
   options.network = network;
   RETURN_IF_ERROR(CheckTraining(experiment, options));
+  options.is_memory_checked = true;
   const StopSignals signals;
   options.stop = &signals.requested();
   ASSIGN_OR_RETURN(const TrainingOutcome outcome, TrainAndKeep(job, request, experiment, options));

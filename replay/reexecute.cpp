@@ -120,6 +120,7 @@ Status Execute(const RunInfo& run, const ReexecuteOptions& options, ReexecutionS
   if (!experiment) return WithDataset(std::move(experiment).error(), run);
   ASSIGN_OR_RETURN(TrainingOptions training, Layout(options, level, *experiment));
   RETURN_IF_ERROR(CheckTraining(*experiment, training));
+  training.is_memory_checked = true;
   ASSIGN_OR_RETURN(const auto injection, InjectionOf(*experiment, options, training.policy));
   std::optional<ProbePair> both;
   if (injection && options.probe) both.emplace(*injection, *options.probe);

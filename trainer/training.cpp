@@ -57,6 +57,7 @@ Status CheckDeviceMemory(const Experiment& experiment, const TrainingOptions& op
                       "leave one of them out");
   }
   VERBATIM_CHECK(experiment.home.is_cpu(), "LayersHome::kHost goes with device_memory");
+  if (options.is_memory_checked) return {};
   ASSIGN_OR_RETURN(const std::int64_t least, LeastDeviceMemoryOf(experiment, options));
   if (*options.device_memory >= least) return {};
   return UsageError(

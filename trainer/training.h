@@ -59,6 +59,9 @@ struct TrainingOptions {
   /// others stay at home, in host memory (docs/device-memory.md). At least LeastDeviceMemoryOf;
   /// policies "causal" and "sequential". Absent: all layers are where the stages are.
   std::optional<std::int64_t> device_memory;
+  /// That it is known to be enough: CheckTraining, which looks at every subnet of the stream for
+  /// that, does not look again.
+  bool is_memory_checked = false;
   /// Absent: LibTorch's streams, of devices that have any. A device of another kind, for tests.
   std::optional<OpenStream> open_stream;
   /// Absent: on several ranks NCCL's channels between GPUs, none between CPUs. Others, for tests.
