@@ -8,11 +8,12 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/exception_text.h"
-#include "supernet/stream.h"
 #include "trainer/layer_handover.h"
+#include "trainer/layer_walk.h"
 #include "trainer/tensor_digest.h"
 
 namespace verbatim {
@@ -30,20 +31,14 @@ class OperatorCheck {
       : experiment_(experiment), apply_(apply) {}
 
   Status Run() {
-    at::Tensor input = FirstInput();
-    for (int position = 0; position < experiment_.space.positions(); ++position) {
-      Choices choices(static_cast<std::size_t>(experiment_.space.blocks()));
-      at::Tensor output;
-      for (int candidate = 0; candidate < experiment_.space.candidates(position); ++candidate) {
-        if (candidate > 0) choices[position - 1] = static_cast<std::uint16_t>(candidate);
-        const Layer& layer = experiment_.space.LayerAt(position, choices);
-        const bool is_new = known_.insert(KeyOf(layer, input)).second;
-        if (is_new) RETURN_IF_ERROR(Check(layer, input));
-        if (!output.defined()) output = Apply(layer, input).output;
-      }
-      input = output;  // all candidates of a position give one shape
-    }
-    return {};
+    int position = -1;
+    return WalkLayers(
+        experiment_, [&](const Layer& layer, const at::Tensor& input) -> Result<at::Tensor> {
+          const bool is_first = layer.position != std::exchange(position, layer.position);
+          const bool is_new = known_.insert(KeyOf(layer, input)).second;
+          if (is_new) RETURN_IF_ERROR(Check(layer, input));
+          return is_first ? Apply(layer, input).output : at::Tensor();
+        });
   }
 
  private:
@@ -51,13 +46,6 @@ class OperatorCheck {
 
   static Key KeyOf(const Layer& layer, const at::Tensor& input) {
     return {Describe(layer.op), layer.stride, layer.trainable, input.sizes().vec()};
-  }
-
-  at::Tensor FirstInput() const {
-    const TrainingSpec& training = experiment_.spec.training;
-    const RowRange rows = MicrobatchRows(training.batch, training.microbatches, 0);
-    return experiment_.dataset->TrainingBatch(experiment_.dataset->SamplesOf(0), experiment_.device)
-        .inputs.narrow(0, rows.first, rows.size());
   }
 
   Status Check(const Layer& layer, const at::Tensor& input) const {
@@ -88,8 +76,7 @@ class OperatorCheck {
     if (layer.position > 0) leaf.requires_grad_();
     OperatorContext context{.parameters = parameters};
     if (layer.trainable) context.buffers = buffers;
-    context.dropout = RandomKey{experiment_.spec.seed, RandomPurpose::kDropout, 0,
-                                static_cast<std::uint32_t>(layer.id), 0};
+    context.dropout = FirstDropoutKey(experiment_, layer);
     std::vector<at::Tensor> stem;
     if (layer.op.tied) {
       stem = LeavesOn(experiment_.device, experiment_.layers.front().parameters);

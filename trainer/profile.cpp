@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "supernet/stream.h"
+#include "trainer/layer_walk.h"
 #include "trainer/operators.h"
 
 namespace verbatim {
@@ -37,7 +37,7 @@ class Profiler {
 
   Result<CostTable> Run() {
     for (std::int64_t round = 0; round <= options_.repeat; ++round) {
-      if (!MeasureAll()) return Failed("stopped on request");
+      RETURN_IF_ERROR(MeasureAll());
       if (round > 0) continue;
       // The first round fills caches, pools of memory and the libraries' kernels.
       for (Measurements& layer : measurements_) layer = {};
@@ -46,27 +46,13 @@ class Profiler {
   }
 
  private:
-  /// Whether it was not stopped.
-  bool MeasureAll() {
-    at::Tensor input = FirstInput();
-    for (int position = 0; position < experiment_.space.positions(); ++position) {
-      Choices choices(static_cast<std::size_t>(experiment_.space.blocks()));
-      at::Tensor output;
-      for (int candidate = 0; candidate < experiment_.space.candidates(position); ++candidate) {
-        if (candidate > 0) choices[position - 1] = static_cast<std::uint16_t>(candidate);
-        output = Measure(experiment_.space.LayerAt(position, choices), input);
-        if (options_.on_progress && !options_.on_progress(++done_)) return false;
-      }
-      input = output;  // all candidates of a position give one shape
-    }
-    return true;
-  }
-
-  at::Tensor FirstInput() const {
-    const TrainingSpec& training = experiment_.spec.training;
-    const RowRange rows = MicrobatchRows(training.batch, training.microbatches, 0);
-    return experiment_.dataset->TrainingBatch(experiment_.dataset->SamplesOf(0), experiment_.device)
-        .inputs.narrow(0, rows.first, rows.size());
+  Status MeasureAll() {
+    return WalkLayers(experiment_,
+                      [&](const Layer& layer, const at::Tensor& input) -> Result<at::Tensor> {
+                        at::Tensor output = Measure(layer, input);
+                        if (!options_.on_progress || options_.on_progress(++done_)) return output;
+                        return Failed("stopped on request");
+                      });
   }
 
   /// Forward, backward and update once; the output, cut off from the graph.
@@ -77,8 +63,7 @@ class Profiler {
     if (layer.position > 0) leaf.requires_grad_();
     OperatorContext context{.parameters = state.parameters};
     if (layer.trainable) context.buffers = state.buffers;
-    context.dropout = RandomKey{experiment_.spec.seed, RandomPurpose::kDropout, 0,
-                                static_cast<std::uint32_t>(layer.id), 0};
+    context.dropout = FirstDropoutKey(experiment_, layer);
     if (layer.op.tied) context.tied = experiment_.layers.front().parameters.front();
     at::Tensor output;
     measurements.forward.push_back(Seconds([&] { output = ApplyLayer(layer, leaf, context); }));
