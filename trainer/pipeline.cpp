@@ -3,9 +3,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <cmath>
 #include <exception>
-#include <numeric>
 #include <system_error>
 
 #include "base/check.h"
@@ -13,13 +11,6 @@
 #include "trainer/out_of_memory.h"
 
 namespace verbatim {
-namespace {
-
-/// How many subnets ahead of admission the mover is told of, at least: enough to see the next use
-/// of most layers that a stage could keep.
-constexpr std::int64_t kForeseen = 64;
-
-}  // namespace
 
 Pipeline::Pipeline(Experiment& experiment, const TrainingOptions& options,
                    const Partition& partition, const RecomputePlan& recompute, const Policy& policy,
@@ -121,16 +112,6 @@ TrainingOutcome Pipeline::Run() {
   return Outcome();
 }
 
-void Pipeline::SettleDevices() {
-  try {
-    for (const at::Device device : experiment_.devices) SynchronizeDevice(device);
-    BringHome(experiment_.layers, experiment_.home);
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(mutex_);
-    Abort(ExceptionText(error));
-  }
-}
-
 void Pipeline::StartThreads(std::vector<std::thread>& threads) {
   try {
     if (mover_) StartMover();
@@ -142,12 +123,6 @@ void Pipeline::StartThreads(std::vector<std::thread>& threads) {
     const std::lock_guard lock(mutex_);
     Abort(fmt::format("thread {} could not be started: {}", threads.size(), error.what()));
   }
-}
-
-void Pipeline::StartMover() {
-  const std::lock_guard lock(mutex_);
-  mover_->Start();
-  WakeReadyStages();
 }
 
 void Pipeline::StartThread(std::vector<std::thread>& threads, const std::function<void()>& serve) {
@@ -203,108 +178,6 @@ void Pipeline::ServeStage(int index, Stage& stage) {
   }
 }
 
-void Pipeline::TaskFinished(int stage, const Task& task, Lock& lock) {
-  last_event_ = Clock::now();
-  if (mover_ && task.kind == TaskKind::kUpdate) mover_->Updated({task.seq, stage});
-  const bool is_last = scheduler_.Finished(stage, task, messages_);
-  Send(messages_);
-  if (is_last) EndSubnet(task.seq, lock);
-}
-
-void Pipeline::EndSubnet(std::int64_t seq, Lock& lock) {
-  const auto end = [this, seq](Lock& held) {
-    IsFirstRank() ? FinishSubnet(seq, held) : FinishPart(seq, held);
-  };
-  if (!results_.is_behind()) return end(lock);
-  results_.Add(nullptr, [this, end] {
-    Lock own_lock(mutex_);
-    // Where a channel broke, or was told to let go, devices have computed on anything.
-    if (payloads_ && (!PollChannels() || !failure_.empty())) return;
-    end(own_lock);
-    WakeReadyStages();
-  });
-}
-
-void Pipeline::FinishSubnet(std::int64_t seq, Lock& lock) {
-  const float loss = subnets_.at(seq).loss;
-  subnets_.erase(seq);
-  WakeReadyStages();
-  lock.unlock();
-  Status status = ReportFinished(seq, loss);
-  if (status && checkpoints_) status = checkpoints_->OnFinished(seq);
-  lock.lock();
-  if (!status) Abort(status.error().message);
-  if (options_.stop_on_nan && !std::isfinite(loss)) {
-    if (!bad_loss_ || seq < bad_loss_->first) bad_loss_ = {seq, loss};
-  }
-  if (!over_) AdmitSubnets();
-}
-
-Status Pipeline::ReportFinished(std::int64_t seq, float loss) {
-  const std::lock_guard one_at_a_time(reports_);
-  ++finished_;
-  const Status status = options_.observer ? options_.observer->OnSubnetFinished(seq) : Status{};
-  if (options_.on_progress) options_.on_progress(finished_, loss);
-  return status;
-}
-
-void Pipeline::AdmitSubnets() {
-  const bool stops = bad_loss_ || is_stop_requested_ || (options_.stop && options_.stop->load());
-  // Those that devices have not finished are in flight too.
-  while (!stops && scheduler_.CanAdmit() && std::ssize(subnets_) < options_.in_flight &&
-         admitted_ < Planned()) {
-    Admit(SeqOf(admitted_));
-  }
-  if (!subnets_.empty()) return;
-  over_ = true;  // nothing left, and nothing to come
-  WakeReadyStages();
-}
-
-void Pipeline::Admit(std::int64_t seq) {
-  ++admitted_;
-  if (mover_) Foresee();
-  if (checkpoints_) checkpoints_->OnAdmitted(seq);
-  SubnetRun& subnet = subnets_[seq];
-  subnet.seq = seq;
-  subnet.choices = experiment_.sampler->Draw(seq);
-  subnet.samples = experiment_.dataset->SamplesOf(seq);
-  if (options_.probe) options_.probe->OnSamples(seq, subnet.samples);
-  subnet.learning_rate = LearningRate(experiment_.spec.training, seq);
-  if (context_.observer) {
-    context_.observer->OnSubnetStarted(seq, subnet.choices, subnet.samples);
-  }
-  const bool is_sound = scheduler_.Admit(seq, subnet.choices, messages_);
-  subnet.ranges = scheduler_.RangesOf(seq);
-  Send(messages_);
-  if (!is_sound) Abort(fmt::format("subnet {} came out of turn", seq));
-  if (mover_) mover_->Admit(seq);
-}
-
-void Pipeline::Foresee() {
-  // From other ranks a version may come for any subnet that rank 0 has admitted.
-  const std::int64_t ahead = std::max(kForeseen, options_.in_flight);
-  for (; foreseen_ < std::min(Planned(), admitted_ + ahead); ++foreseen_) {
-    const std::int64_t seq = SeqOf(foreseen_);
-    const auto choices = experiment_.sampler->Draw(seq);
-    mover_->Foresee(seq, choices, partition_.Ranges(choices));
-  }
-}
-
-void Pipeline::MoveLayers() {
-  for (const Residency& part : mover_->TakeResident()) scheduler_.Resident(part);
-  for (const Residency& part : scheduler_.TakeWanted()) mover_->Want(part);
-  SendLeaving();
-  mover_->Dispatch();
-}
-
-void Pipeline::SettleLayers() {
-  {
-    Lock lock(mutex_);
-    if (failure_.empty()) mover_->Settle(lock);
-  }
-  mover_->Stop();
-}
-
 void Pipeline::WakeReadyStages() {
   if (mover_ && !over_) MoveLayers();
   for (int stage = placement_.Begin(rank_); stage < placement_.End(rank_); ++stage) {
@@ -327,61 +200,6 @@ void Pipeline::Fail(const std::string& failure) {
   if (link_) link_->SendToOthers(MessageKind::kAbort, failure);
   if (payloads_) payloads_->Abort();
   WakeReadyStages();
-}
-
-std::int64_t Pipeline::SeqOf(std::int64_t index) const {
-  return options_.sequence ? (*options_.sequence)[index] : index;
-}
-
-std::int64_t Pipeline::Planned() const {
-  return options_.sequence ? std::ssize(*options_.sequence) : experiment_.spec.training.subnets;
-}
-
-std::int64_t Pipeline::RawNanoseconds() const {
-  const std::chrono::nanoseconds passed = Clock::now() - start_;
-  return options_.begin_ns + passed.count();
-}
-
-std::int64_t Pipeline::Nanoseconds() const {
-  return std::max<std::int64_t>(0, RawNanoseconds() + clock_offset_.nanoseconds());
-}
-
-RunEnd Pipeline::OwnEnd() const {
-  const std::int64_t planned = Planned();
-  if (!failure_.empty()) {
-    // Which of several ranks failed is not all that the record is to say.
-    const bool tells_count = link_ && IsFirstRank();
-    return {RunStatus::kFailed,
-            tells_count ? fmt::format("{}; {} of {} subnets had finished", failure_,
-                                      finished_.load(), planned)
-                        : failure_,
-            finished_};
-  }
-  if (bad_loss_) {
-    return {RunStatus::kFailed,
-            fmt::format("the loss of subnet {} is {}", bad_loss_->first,
-                        std::isnan(bad_loss_->second) ? "NaN" : "infinite"),
-            finished_};
-  }
-  if (finished_ < planned) {
-    return {RunStatus::kInterrupted,
-            fmt::format("stopped on request after {} of {} subnets", finished_.load(), planned),
-            finished_};
-  }
-  return {RunStatus::kComplete, "", finished_};
-}
-
-TrainingOutcome Pipeline::Outcome() const {
-  RunEnd end = failure_.empty() && end_ ? *end_ : OwnEnd();
-  const auto sum = [](const std::vector<std::int64_t>& counts) {
-    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  };
-  return {end.status,
-          std::move(end.detail),
-          end.subnets,
-          scheduler_.versions_moved() + sum(versions_moved_),
-          (link_ ? link_->bytes_moved() : 0) + sum(bytes_moved_),
-          mover_ ? std::optional(mover_->statistics()) : std::nullopt};
 }
 
 }  // namespace verbatim

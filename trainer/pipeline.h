@@ -60,32 +60,12 @@ class Pipeline {
   using Lock = std::unique_lock<std::mutex>;
   using Clock = std::chrono::steady_clock;
 
-  // training on the stages of this rank: pipeline.cpp
+  // threads: pipeline.cpp
   bool IsFirstRank() const { return rank_ == 0; }
   void StartThreads(std::vector<std::thread>& threads);
   void StartThread(std::vector<std::thread>& threads, const std::function<void()>& serve);
-  void StartMover();
   void RunStage(int stage);
   void ServeStage(int index, Stage& stage);
-  void TaskFinished(int stage, const Task& task, Lock& lock);
-  void AdmitSubnets();
-  void Admit(std::int64_t seq);
-  /// The subnet is finished on this rank, or, on rank 0, everywhere: tells so once all that its
-  /// stages have computed for the observer is there.
-  void EndSubnet(std::int64_t seq, Lock& lock);
-  void FinishSubnet(std::int64_t seq, Lock& lock);
-  /// After the stages have ended: all results told, all layers where they were before training.
-  void SettleDevices();
-  Status ReportFinished(std::int64_t seq, float loss);
-  /// Where layers move: tells the mover of the subnets that come next, far enough ahead.
-  void Foresee();
-  void MoveLayers();
-  /// Whether the layer is one of those that move.
-  bool Moves(const Layer& layer) const { return mover_ && layer.delay == 0; }
-  /// After the last subnet: all layers are at home again.
-  void SettleLayers();
-  /// The `index`-th subnet of the run.
-  std::int64_t SeqOf(std::int64_t index) const;
   /// Has layers moved as the scheduler wants them now, and wakes the stages that have something to
   /// do: after anything that the scheduler learns.
   void WakeReadyStages();
@@ -93,6 +73,33 @@ class Pipeline {
   void Abort(const std::string& why);
   /// The run has failed, somewhere: ends it on all ranks, if nothing has before.
   void Fail(const std::string& failure);
+
+  // subnets on the stages of this rank: pipeline_subnets.cpp
+  void AdmitSubnets();
+  void Admit(std::int64_t seq);
+  void TaskFinished(int stage, const Task& task, Lock& lock);
+  /// The subnet is finished on this rank, or, on rank 0, everywhere: tells so once all that its
+  /// stages have computed for the observer is there.
+  void EndSubnet(std::int64_t seq, Lock& lock);
+  void FinishSubnet(std::int64_t seq, Lock& lock);
+  Status ReportFinished(std::int64_t seq, float loss);
+
+  // where layers are: pipeline_layers.cpp
+  void StartMover();
+  /// Where layers move: tells the mover of the subnets that come next, far enough ahead.
+  void Foresee();
+  void MoveLayers();
+  /// Whether the layer is one of those that move.
+  bool Moves(const Layer& layer) const { return mover_ && layer.delay == 0; }
+  /// After the last subnet: all layers are at home again.
+  void SettleLayers();
+  /// After the stages have ended: all that devices were given is done, and all layers are where
+  /// they were before training.
+  void SettleDevices();
+
+  // the run: pipeline_outcome.cpp
+  /// The `index`-th subnet of the run.
+  std::int64_t SeqOf(std::int64_t index) const;
   std::int64_t Planned() const;
   /// This process's clock since the run's start, and rank 0's.
   std::int64_t RawNanoseconds() const;
