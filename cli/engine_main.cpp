@@ -6,7 +6,6 @@
 #include "cli/engine_marker.h"
 #include "cli/engine_torch.h"
 #include "trainer/tensor_memory.h"
-#include "trainer/training.h"
 
 namespace {
 
@@ -20,7 +19,7 @@ int main(int argc, char** argv) {
   verbatim::PoolTensorMemory();
   verbatim::TorchEngine engine;
   const int code = verbatim::RunCommandLine(argc, argv, &engine);
-  if (verbatim::HasStuckStage()) {
+  if (engine.has_stuck_stage()) {
     std::fflush(nullptr);
     std::_Exit(code);
   }

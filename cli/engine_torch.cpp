@@ -111,6 +111,7 @@ Status TorchEngine::Reexecute(const RunInfo& run, const ReexecuteOptions& option
     const StopSignals signals;
     ReexecuteOptions stoppable = options;
     stoppable.network = session_.network();
+    stoppable.has_stuck_stage = session_.has_stuck_stage();
     stoppable.stop = &signals.requested();
     return verbatim::Reexecute(run, stoppable, sink);
   });

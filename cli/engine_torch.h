@@ -21,6 +21,9 @@ class TorchEngine : public Engine {
   Result<EngineDescription> Describe(const std::string& device,
                                      std::int64_t threads_per_stage) override;
 
+  /// Whether a training has left a thread behind (TrainingOptions::has_stuck_stage).
+  bool has_stuck_stage() { return *session_.has_stuck_stage(); }
+
  private:
   RankSession session_;
 };

@@ -1,6 +1,7 @@
 // This process's membership in a run of several. Linked into verbatim-engine only.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ class RankSession {
 
   /// For TrainingOptions::network; null before it has joined.
   Network* network() const;
+  /// For TrainingOptions::has_stuck_stage: only a run on ranks leaves a stage alone.
+  std::atomic<bool>* has_stuck_stage() { return &has_stuck_stage_; }
   /// What is sent goes out. Where training has not begun, the others are told that it will not:
   /// `why` (empty: "it stopped").
   void Leave(const std::string& why);
@@ -41,6 +44,7 @@ class RankSession {
                             const std::string& job_json);
 
   bool has_joined_ = false;
+  std::atomic<bool> has_stuck_stage_ = false;
   std::unique_ptr<WatchedNetwork> network_;
 };
 

@@ -141,6 +141,7 @@ Status JoinRanks(Resumption& resumption, RankSession& session) {
   job.checkpoint_every = request.checkpoints.every;
   RETURN_IF_ERROR(session.Lead(*request.place, job));
   options.network = session.network();
+  options.has_stuck_stage = session.has_stuck_stage();
   return {};
 }
 

@@ -76,11 +76,12 @@ Result<TrainingOutcome> TrainAndKeep(const RankJob& job, const WorkRequest& requ
   return outcome;
 }
 
-Status TrainPart(const RankJob& job, const WorkRequest& request, Network* network) {
+Status TrainPart(const RankJob& job, const WorkRequest& request, RankSession& session) {
   at::set_num_threads(static_cast<int>(job.threads_per_stage));
   ASSIGN_OR_RETURN(Experiment experiment, Prepare(job, request));
   ASSIGN_OR_RETURN(TrainingOptions options, OptionsOf(job, experiment));
-  options.network = network;
+  options.network = session.network();
+  options.has_stuck_stage = session.has_stuck_stage();
   RETURN_IF_ERROR(CheckTraining(experiment, options));
   options.is_memory_checked = true;
   const StopSignals signals;
@@ -95,7 +96,7 @@ Status TrainPart(const RankJob& job, const WorkRequest& request, Network* networ
 Status WorkForRankZero(const WorkRequest& request, RankSession& session) {
   ASSIGN_OR_RETURN(const auto job, session.Follow(request.place));
   if (!job) return {};
-  const Status done = TrainPart(*job, request, session.network());
+  const Status done = TrainPart(*job, request, session);
   session.Leave(done ? "" : done.error().message);
   return done;
 }

@@ -49,6 +49,7 @@ Result<TrainingOptions> Layout(const ReexecuteOptions& options, RecordLevel leve
   training.stop_on_nan = false;  // the record says how far the run went
   training.sequence = options.subnets;
   training.network = options.network;
+  training.has_stuck_stage = options.has_stuck_stage;
   if (options.device_memory && options.wishes_device_memory) {
     ASSIGN_OR_RETURN(training.device_memory, GrantedMemory(experiment, training));
   }

@@ -66,6 +66,8 @@ struct ReexecuteOptions {
   /// To the other ranks, which train the same (TrainingOptions::network). Null: one process.
   Network* network = nullptr;
   LocalRank local;  ///< which share of this host's GPUs is this process's
+  /// As TrainingOptions::has_stuck_stage.
+  std::atomic<bool>* has_stuck_stage = nullptr;
 };
 
 /// Executes a record's spec under the layout of `options`. Stops with the sink's word. Errors are

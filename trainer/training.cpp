@@ -20,8 +20,6 @@
 namespace verbatim {
 namespace {
 
-std::atomic<bool> has_stuck_stage = false;
-
 Result<Placement> PlacementOf(const TrainingOptions& options) {
   if (!options.network) return Placement(static_cast<int>(options.stages));
   if (options.policy != "causal") {
@@ -136,14 +134,10 @@ Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& opt
       std::make_unique<Pipeline>(experiment, options, *partition, recompute, *policy, placement);
   TrainingOutcome outcome = pipeline->Run();
   if (pipeline->has_stuck_stage()) {
-    has_stuck_stage = true;
+    if (options.has_stuck_stage) *options.has_stuck_stage = true;
     (void)pipeline.release();
   }
   return outcome;
-}
-
-bool HasStuckStage() {
-  return has_stuck_stage;
 }
 
 }  // namespace verbatim

@@ -79,8 +79,12 @@ struct TrainingOptions {
   /// That rank 0's layers are not the initial ones: it sends them to all.
   bool sends_layers = false;
   /// A run on ranks in which nothing happens for that long, though subnets are in flight, has
-  /// failed. A stage that has not returned from its task by then is left alone: HasStuckStage.
+  /// failed. A stage that has not returned from its task by then is left alone.
   std::int64_t stall_timeout_ms = 30 * 60 * 1000;
+  /// Set once a stage was left alone that never returned. Its thread is still there, and uses what
+  /// it was given should it ever go on: all that is left to do is to close files and to end the
+  /// process, by std::_Exit. Null: nobody asks.
+  std::atomic<bool>* has_stuck_stage = nullptr;
 };
 
 struct TrainingOutcome {
@@ -109,10 +113,5 @@ Status CheckTraining(const Experiment& experiment, const TrainingOptions& option
 /// outcome with status kFailed: what finished before it has been reported to the observer. A run
 /// that is whole, or stopped on request, leaves a checkpoint of its end.
 Result<TrainingOutcome> Train(Experiment& experiment, const TrainingOptions& options);
-
-/// Whether a training of this process has left a stage alone that never returned. Its thread is
-/// still there, and uses what it was given should it ever go on: all that is left to do is to close
-/// files and to end the process, by std::_Exit.
-bool HasStuckStage();
 
 }  // namespace verbatim

@@ -172,13 +172,15 @@ TEST(RanksFailureTest, AStageThatHangsIsNamedAndKeepsNoRank) {
   for (const int stage : {0, 2}) {
     // Its thread outlives the run.
     auto* const probe = new Holds(stage);
+    std::atomic<bool> has_stuck_stage = false;
     RanksSetting setting;
     setting.prepare = [&](int, TrainingOptions& own, Experiment&) {
       own.stall_timeout_ms = 2000;
       own.probe = probe;
+      own.has_stuck_stage = &has_stuck_stage;
     };
     const RanksRun run = TrainOnRanks(SmallSpec(), 3, OnStages(3), setting);
-    EXPECT_TRUE(HasStuckStage());
+    EXPECT_TRUE(has_stuck_stage);
     ExpectAllFailed(run, NameOf(stage) + ": stage " + std::to_string(stage) +
                              " has not finished the forward of subnet 4, micro-batch 0, in 2 s");
     ExpectSoundRows(run, SmallSpec());
