@@ -77,22 +77,11 @@ Status CheckResumable(const RecordReader& reader, const Verdict& verdict) {
   return {};
 }
 
-/// Of a file that ends with less than a line, or without one, because a machine stopped while it
-/// wrote a head: all that is whole. AppendHead will take the rest away.
-std::string WholeLines(std::string text) {
-  const std::size_t end = text.rfind('\n') + 1;  // 0 where there is none
-  const std::string rest = text.substr(end);
-  if (ParseHeads(rest + '\n', "")) return text + '\n';
-  const std::string head = HeadToJson(Head{});
-  const std::string begin = head.substr(0, std::min(rest.size(), head.find(',')));
-  if (rest.compare(0, begin.size(), begin) == 0) text.resize(end);
-  return text;
-}
-
+/// What AppendHead will leave of them, where a machine stopped while it wrote one.
 Result<std::vector<KeptHead>> ReadHeadsSoFar(const fs::path& file) {
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file, "the file of heads", ""));
   std::vector<KeptHead> kept;
-  const std::string whole = WholeLines(text);
+  const std::string whole = WholeHeads(text);
   if (whole.empty()) return kept;
   ASSIGN_OR_RETURN(const std::vector<Head> heads, ParseHeads(whole, file.string()));
   for (const Head& head : heads) kept.push_back({head, file.string()});

@@ -90,6 +90,16 @@ Result<Head> ParseHead(std::string_view line, const std::string& source, int num
   return HeadReader(node, source).Read();
 }
 
+/// Where the last line begins that has no line feed; the text's end where there is none.
+std::size_t LastLine(std::string_view text) {
+  return text.rfind('\n') + 1;  // 0 where there is none
+}
+
+/// Whether a line that has no line feed lacks nothing else.
+bool IsHead(std::string_view line) {
+  return ParseHead(line, "", 1).has_value();
+}
+
 /// Makes the file end with whole lines. A line that only lacks its line feed gets it.
 Status MendEnd(const std::filesystem::path& path, DurableFile& file) {
   std::error_code error;
@@ -97,8 +107,8 @@ Status MendEnd(const std::filesystem::path& path, DurableFile& file) {
   std::ifstream last(path, std::ios::binary);
   if (last.seekg(-1, std::ios::end).get() == '\n') return {};
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, "the file of heads", ""));
-  const std::size_t end = text.rfind('\n') + 1;  // 0 where there is none
-  if (ParseHead(std::string_view(text).substr(end), path.string(), 1)) return file.Write("\n");
+  const std::size_t end = LastLine(text);
+  if (IsHead(std::string_view(text).substr(end))) return file.Write("\n");
   std::filesystem::resize_file(path, end, error);
   if (!error) return {};
   return Failed(fmt::format("cannot write {}: {}", path.string(), error.message()),
@@ -170,6 +180,16 @@ Result<std::vector<Head>> ReadHeads(const std::filesystem::path& path) {
       const std::string text,
       ReadTextFile(path, "the file of heads", "verbatim head RUN.db -o HEAD writes one."));
   return ParseHeads(text, path.string());
+}
+
+std::string WholeHeads(std::string text) {
+  const std::size_t end = LastLine(text);
+  const std::string rest = text.substr(end);
+  if (IsHead(rest)) return text + '\n';
+  const std::string head = HeadToJson(Head{});
+  const std::string begin = head.substr(0, std::min(rest.size(), head.find(',')));
+  if (rest.starts_with(begin)) text.resize(end);
+  return text;
 }
 
 Status AppendHead(const std::filesystem::path& path, const Head& head) {

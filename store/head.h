@@ -45,6 +45,11 @@ Result<std::vector<Head>> ParseHeads(std::string_view text, const std::string& s
 /// Likewise of a file; also kBadInput where it cannot be read.
 Result<std::vector<Head>> ReadHeads(const std::filesystem::path& path);
 
+/// Of the text of a file of heads, all that is whole: a last line that a machine which stopped left
+/// cut short is none, and one that only lacks its line feed gets it. What is no head's beginning
+/// stays, for ParseHeads to complain of.
+std::string WholeHeads(std::string text);
+
 /// Adds a line to a file of heads, which is made where there is none. Safe on disk once OK is
 /// returned. The end of a line that was cut short, by a machine that stopped, makes way for it.
 /// kFailed where it cannot be written: then the file is as it was, if the disk allows.

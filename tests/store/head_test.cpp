@@ -179,10 +179,13 @@ TEST_F(HeadFile, LineCutAnywhereMakesWayForTheNext) {
   const std::string line = HeadToJson(SampleHead(200));
   for (std::size_t size = 0; size + 1 < line.size(); size += 9) {
     test::WriteFile(path_, whole + line.substr(0, size));
+    EXPECT_EQ(WholeHeads(whole + line.substr(0, size)), whole) << size;
     ASSERT_TRUE(AppendHead(path_, SampleHead(300)));
     EXPECT_THAT(Sizes(), ElementsAre(100, 300)) << size;
   }
   test::WriteFile(path_, whole + line.substr(0, line.size() - 1));  // only the line feed is missing
+  EXPECT_EQ(WholeHeads(whole + line.substr(0, line.size() - 1)), whole + line);
+  EXPECT_EQ(WholeHeads(whole + "no head"), whole + "no head") << "for ParseHeads to complain of";
   ASSERT_TRUE(AppendHead(path_, SampleHead(300)));
   EXPECT_THAT(Sizes(), ElementsAre(100, 200, 300));
   test::WriteFile(path_, line.substr(0, 50));
