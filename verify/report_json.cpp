@@ -18,7 +18,7 @@ Json DifferenceJson(const Difference& difference) {
   Json json;
   const bool is_step = difference.run == RunKind::kSteps;
   json["class"] = ToString(difference.kind);
-  json["subnet"] = is_step ? Json(nullptr) : OrNull(difference.seq);
+  json["subnet"] = OrNull(difference.seq);
   if (is_step) json["step"] = OrNull(difference.seq);
   json["layer"] = OrNull(difference.layer);
   json["layer_name"] = difference.layer ? Json(difference.layer_name) : Json(nullptr);
