@@ -34,6 +34,7 @@ std::string FactsText(const LayerTable& table, const StepFacts& facts) {
 }
 
 std::string LayersText(const LayerTable& table, const SubnetRow& row) {
+  if (row.accesses.empty()) return "  none recorded\n";
   std::size_t width = 12;
   for (const LayerRow& layer : table.layers()) width = std::max(width, layer.name.size());
   std::string text =

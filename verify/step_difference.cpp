@@ -179,7 +179,8 @@ std::string StepComparison::EqualInputs() const {
   for (std::size_t i = 0; i < equal.size(); ++i) {
     text += (i == 0 ? "" : i + 1 == equal.size() ? " and " : ", ") + equal[i];
   }
-  return text + (equal.size() == 1 && !has_weights ? " was equal" : " were equal");
+  const bool is_one = equal.size() == 1 && !has_weights && a_.step->settings.empty();
+  return text + (is_one ? " was equal" : " were equal");
 }
 
 std::optional<Difference> StepComparison::Loss() const {

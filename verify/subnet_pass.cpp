@@ -209,6 +209,8 @@ Check SubnetPass::CausalityResult() const {
       AddProblem(check, Describe(*audit_.first(), table_.Name(audit_.first()->layer)));
     for (const std::string& problem : outside_problems_) AddProblem(check, problem);
     check.problem_count = violations;
+  } else if (is_steps() && audit_.accesses() == 0) {
+    check.detail = "no digest of a layer is recorded";
   } else if (is_steps()) {
     check.detail = fmt::format(
         "{} read and updated what the step before left; no write from outside is recorded",
