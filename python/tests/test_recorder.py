@@ -231,12 +231,26 @@ def test_random_state_covers_all_generators(tmp_path: Path) -> None:
     with verbatim.Recorder(tmp_path / "a.db", model, optimizer) as recorder:
         for draw in draws:
             torch.manual_seed(1), random.seed(1), numpy.random.seed(1)
+            recorder.begin()
             draw()
-            update(model, optimizer)
+            model(torch.ones(6, 3)).sum().backward()
+            optimizer.step()
             recorder.step()
     states = [step.random_state for step in steps_of(tmp_path / "a.db")]
     assert states[0] == states[4]
     assert len(set(states)) == 4
+
+
+def test_generators_that_nobody_draws_from_do_not_matter(tmp_path: Path) -> None:
+    states = []
+    for seed in (1, 2):
+        random.seed(seed)
+        model, optimizer = small()
+        with verbatim.Recorder(tmp_path / f"{seed}.db", model, optimizer) as recorder:
+            update(model, optimizer)
+            recorder.step()
+        states += [step.random_state for step in steps_of(tmp_path / f"{seed}.db")]
+    assert states[0] == states[1] is not None
 
 
 def test_frozen_parameters_and_plain_sgd_have_no_state(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from verbatim import _native
 from verbatim.circumstances import Scalar
-from verbatim.digests import Digester, local_part
+from verbatim.digests import Digester, NamedTensor, local_part
 from verbatim.errors import UsageError
 
 Captured = tuple[int, int, bytes]
@@ -22,7 +22,8 @@ class GoingOn:
     """Facts gathered between two calls of `Recorder.step`."""
 
     began: bool = False
-    random_state: bytes | None = None
+    random_state: list[NamedTensor] | None = None
+    """Of all generators, as they were when the step began."""
     evaluating: str = ""
     settings: dict[str, Scalar] = field(default_factory=dict)
     """Of the optimizers, as they were when these stepped."""

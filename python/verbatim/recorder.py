@@ -58,8 +58,8 @@ class Recorder:
         activations: Names of submodules whose outputs are digested, by forward hooks, in forward
             passes of training (gradients enabled).
         tensors: Names that `step(tensors=…)` and `capture` may give.
-        random_state: Whether the states of the random generators are digested (PyTorch's of CPU
-            and CUDA, NumPy's global one, Python's).
+        random_state: Whether the states of the random generators are digested that a step drew from
+            (PyTorch's of CPU and CUDA, NumPy's global one, Python's), as they were when it began.
         reads: How writes from outside are found: "versions" (of parameters PyTorch's version
             counters and addresses, which miss writes through `.data`, NumPy or DLPack; of buffers
             digests), "digests" (of all before the step's first forward pass too, which finds every
@@ -198,8 +198,7 @@ class Recorder:
         if not self._is_due():
             return
         if self._takes_random_state:
-            state = circumstances.random_state()
-            self._now.random_state = self._digester.named([state])[0]
+            self._now.random_state = circumstances.random_state()
         self._now.evaluating = circumstances.modules_in_evaluation(self._models)
 
     def add_batch(self, batch: Any) -> None:
@@ -363,7 +362,7 @@ class Recorder:
             if len(parts) > 1
             else (parts[0] if parts else None),
             parts=parts if len(parts) > 1 else [],
-            random_state=self._now.random_state,
+            random_state=self._digest_random_state(),
             settings=self._settings(),
             outside=self._writes.found(),
             layers=[
@@ -382,6 +381,22 @@ class Recorder:
         if self._now.evaluating:
             settings["eval_modules"] = self._now.evaluating
         return settings
+
+    def _digest_random_state(self) -> bytes | None:
+        """Of the generators that the step drew from, as they were when it began.
+
+        Others had no effect, and differ where nobody seeds them: NumPy's and Python's start from
+        the system's entropy.
+        """
+        if self._now.random_state is None:
+            return None
+        now = dict(circumstances.random_state())
+        drawn = [
+            (name, state)
+            for name, state in self._now.random_state
+            if name not in now or not torch.equal(state, now[name])
+        ]
+        return self._digester.named([drawn])[0]
 
     def _digest_states(self, tensors: list[torch.Tensor]) -> dict[int, bytes]:
         if not self._takes_state:
