@@ -72,7 +72,7 @@ def test_other_data_is_found(tmp_path: Path) -> None:
     a = train(tmp_path / "a.db")
     b = train(tmp_path / "b.db", data_seed=2)
     difference = verbatim.diff(a, b)["first_difference"]
-    assert (difference["class"], difference["subnet"]) == ("batch bytes", 0)
+    assert (difference["class"], difference["step"]) == ("batch bytes", 0)
 
 
 def test_every_counts_updates(tmp_path: Path) -> None:

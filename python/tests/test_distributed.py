@@ -71,7 +71,7 @@ def test_a_parameter_left_out_is_named_afterwards(tmp_path: Path) -> None:
     a = ranks.on_two_ranks(ranks.replicated, tmp_path / "a", options)
     difference = verbatim.diff(*a, "--replicas")["first_difference"]
     assert difference["class"] == "computation"
-    assert difference["subnet"] == 0
+    assert difference["step"] == 0
     assert difference["layer_name"] == "classifier.bias"
 
 
@@ -96,4 +96,4 @@ def test_a_difference_between_sharded_runs_is_found(tmp_path: Path) -> None:
     b = ranks.on_two_ranks(ranks.sharded, tmp_path / "b", other)
     for one, changed in zip(a, b, strict=True):
         difference = verbatim.diff(one, changed)["first_difference"]
-        assert (difference["class"], difference["subnet"]) == ("hyper-parameters", 7)
+        assert (difference["class"], difference["step"]) == ("hyper-parameters", 7)

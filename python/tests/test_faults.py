@@ -79,14 +79,14 @@ def test_another_order_of_the_data(text_run: Path, tmp_path: Path) -> None:
     text.train(tmp_path / "b.db", text.Options(data_seed=2))
     difference = first_difference(text_run, tmp_path / "b.db")
     assert difference["class"] == "batch bytes"
-    assert difference["subnet"] == 0
+    assert difference["step"] == 0
 
 
 def test_evaluation_mode(text_run: Path, tmp_path: Path) -> None:
     text.train(tmp_path / "b.db", text.Options(evaluation_mode_at=20))
     difference = first_difference(text_run, tmp_path / "b.db")
     assert difference["class"] == "hyper-parameters"
-    assert difference["subnet"] == 20
+    assert difference["step"] == 20
     assert "eval_modules" in difference["what"] + difference["cause"]
 
 
@@ -94,7 +94,7 @@ def test_skipped_update(text_run: Path, tmp_path: Path) -> None:
     text.train(tmp_path / "b.db", text.Options(skip_update_at=33))
     difference = first_difference(text_run, tmp_path / "b.db")
     assert difference["class"] == "computation"
-    assert difference["subnet"] == 33
+    assert difference["step"] == 33
     assert "update was skipped" in difference["cause"]
 
 
@@ -102,7 +102,7 @@ def test_learning_rate_changed(text_run: Path, tmp_path: Path) -> None:
     text.train(tmp_path / "b.db", text.Options(learning_rate_from=(50, 1e-3)))
     difference = first_difference(text_run, tmp_path / "b.db")
     assert difference["class"] == "hyper-parameters"
-    assert difference["subnet"] == 50
+    assert difference["step"] == 50
     assert "lr" in difference["what"] + difference["cause"]
 
 
@@ -111,7 +111,7 @@ def test_sum_of_two_threads(images_run: Path, tmp_path: Path) -> None:
     images.train(tmp_path / "b.db", late, activations=["pool"])
     difference = first_difference(images_run, tmp_path / "b.db")
     assert difference["class"] == "computation"
-    assert difference["subnet"] == 17
+    assert difference["step"] == 17
     assert difference["layer_name"] == "pool"
 
 
@@ -121,7 +121,7 @@ def test_sum_of_two_threads_without_captured_tensors(tmp_path: Path) -> None:
     images.train(tmp_path / "b.db", late)
     difference = first_difference(tmp_path / "a.db", tmp_path / "b.db")
     assert difference["class"] == "computation"
-    assert difference["subnet"] == 17
+    assert difference["step"] == 17
 
 
 def test_resumed_run_meets_the_whole_one(text_run: Path, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_resumed_without_the_random_state(text_run: Path, tmp_path: Path) -> Non
     text.train(tmp_path / "b.db", resumed)
     difference = first_difference(text_run, tmp_path / "b.db")
     assert difference["class"] == "random state"
-    assert difference["subnet"] == 30
+    assert difference["step"] == 30
 
 
 @pytest.mark.parametrize("every", [1, 4])
@@ -151,7 +151,7 @@ def test_weights_edited_by_hand(tmp_path: Path, every: int) -> None:
     assert difference["class"] == "schedule"
     assert difference["layer_name"] == "position"
     # Seen at step 42; a record of every fourth step says so with the next one it holds.
-    assert difference["subnet"] == (42 if every == 1 else 44)
+    assert difference["step"] == (42 if every == 1 else 44)
 
 
 def test_weights_edited_behind_version_counters(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_weights_edited_behind_version_counters(tmp_path: Path) -> None:
     text.train(tmp_path / "a.db", edited, reads="digests")
     difference = verbatim.verify(tmp_path / "a.db")["first_difference"]
     assert difference["class"] == "schedule"
-    assert difference["subnet"] == 42
+    assert difference["step"] == 42
     assert difference["layer_name"] == "position"
 
 
@@ -173,11 +173,11 @@ def test_gradients_accumulated_in_another_order(tmp_path: Path) -> None:
     text.train(tmp_path / "b.db", text.Options(parts=4, parts_reversed_at=25))
     difference = first_difference(tmp_path / "a.db", tmp_path / "b.db")
     assert difference["class"] == "sample order"
-    assert difference["subnet"] == 25
+    assert difference["step"] == 25
 
 
 def test_records_of_other_intervals_meet(text_run: Path, tmp_path: Path) -> None:
     text.train(tmp_path / "b.db", text.Options(learning_rate_from=(50, 1e-3)), every=4)
     difference = first_difference(text_run, tmp_path / "b.db")
-    assert difference["subnet"] == 52
+    assert difference["step"] == 52
     assert difference["class"] == "hyper-parameters"

@@ -26,7 +26,7 @@ def two_runs(folder: Path, fixed: int) -> dict[str, Any]:
 @pytest.mark.parametrize(("fixed", "kind"), [(0, "batch bytes"), (1, "random state")])
 def test_mistakes_are_found(tmp_path: Path, fixed: int, kind: str) -> None:
     difference = two_runs(tmp_path, fixed)["first_difference"]
-    assert (difference["class"], difference["subnet"]) == (kind, 0)
+    assert (difference["class"], difference["step"]) == (kind, 0)
 
 
 def test_nothing_is_left(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_another_order_is_found(tmp_path: Path) -> None:
     a = fit(tmp_path, "a.db")
     b = fit(tmp_path, "b.db", shuffle_seed=2)
     difference = verbatim.diff(a, b)["first_difference"]
-    assert (difference["class"], difference["subnet"]) == ("batch bytes", 1)
+    assert (difference["class"], difference["step"]) == ("batch bytes", 1)
 
 
 def test_accumulated_gradients_are_one_step(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_another_seed_is_another_order(tmp_path: Path) -> None:
     a = train(tmp_path, "a.db")
     b = train(tmp_path, "b.db", seed=6)
     difference = verbatim.diff(a, b)["first_difference"]
-    assert (difference["class"], difference["subnet"]) == ("batch bytes", 1)
+    assert (difference["class"], difference["step"]) == ("batch bytes", 1)
 
 
 def test_accumulated_gradients_are_one_step(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def sharded(path: Path, options: Options) -> None:
 
 
 def loop(path: Path, model: nn.Module, options: Options) -> None:
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     # Every rank has its own batches.
     generator = torch.Generator().manual_seed(10 * options.data_seed + dist.get_rank())
     with verbatim.Recorder(path, model, optimizer, seed=1) as recorder:
