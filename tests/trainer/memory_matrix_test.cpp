@@ -47,7 +47,7 @@ std::vector<std::int64_t> BudgetsOf(const Experiment& experiment, const Training
     all += bytes.total() + 4 * bytes.parameters;  // versions of those with a delay
   }
   std::vector<std::int64_t> budgets;
-  for (std::int64_t budget = least; budget < all; budget += budget / 2) budgets.push_back(budget);
+  for (std::int64_t budget = least; budget < all; budget *= 2) budgets.push_back(budget);
   budgets.push_back(all);
   return budgets;
 }
