@@ -117,6 +117,7 @@ def fit_on_a_rank(path: Path, options: ranks.Options) -> None:
         path.name,
         trainer_options={"devices": ranks.RANKS, "strategy": "ddp"},
         check_replicas=1,
+        buffers=False,  # statistics of batches are each rank's own
     )
 
 
