@@ -178,7 +178,7 @@ TEST(Wire, RefusesEveryFieldOutOfRange) {
       {"other first bytes", [](RawHeader& h) { h.magic = "VBTM"; }},
       {"version 2, this program's is 1", [](RawHeader& h) { h.format = 2; }},
       {"unknown kind 0", [](RawHeader& h) { h.kind = 0; }},
-      {"unknown kind 16", [](RawHeader& h) { h.kind = 16; }},
+      {"unknown kind 17", [](RawHeader& h) { h.kind = 17; }},
       {"unknown kind 255", [](RawHeader& h) { h.kind = 255; }},
       {"wrong task", [](RawHeader& h) { h.task = 3; }},
       {"wrong stage", [](RawHeader& h) { h.stage = -1; }},
