@@ -112,7 +112,7 @@ TEST_F(Ranks, RefusesWhatOneProcessDoesAlone) {
     for (const auto& [option, value] :
          std::vector<std::pair<std::string, std::string>>{{"--inject", "bit-flip"},
                                                           {"--policy", "gpipe"},
-                                                          {"--device", "cuda"}}) {
+                                                          {"--device", "cuda:0"}}) {
       ExpectUsage({"train", spec_, "-o", Path("new.db"), option, value},
                   "in one process, not in several");
     }
