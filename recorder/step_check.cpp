@@ -14,6 +14,11 @@ namespace {
 
 Status CheckLayer(const StepLayer& layer, std::size_t index) {
   if (layer.name.empty()) return UsageError(fmt::format("layer {} has no name", index));
+  if (layer.placement.find(kPlacementThenAlso) != std::string::npos) {
+    return UsageError(fmt::format("layer '{}': its placement '{}' holds '{}'", layer.name,
+                                  layer.placement, kPlacementThenAlso),
+                      "other names of a layer are given as such");
+  }
   if (layer.kind == StepLayerKind::kCaptured) return {};
   std::size_t bytes = 0;
   if (TensorBytes(layer.dtype, layer.shape.data(), layer.shape.size(), &bytes)) return {};

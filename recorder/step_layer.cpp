@@ -14,6 +14,7 @@ constexpr std::array<std::pair<std::string_view, StepLayerKind>, 3> kKinds = {
      {"buffer", StepLayerKind::kBuffer},
      {"captured", StepLayerKind::kCaptured}}};
 constexpr std::string_view kAlso = " also ";
+static_assert(kPlacementThenAlso.substr(1) == kAlso);
 
 std::string_view NameOf(StepLayerKind kind) {
   return kKinds[static_cast<std::size_t>(kind)].first;
@@ -32,6 +33,16 @@ bool TakePrefix(std::string_view& text, std::string_view prefix) {
   if (text.substr(0, prefix.size()) != prefix) return false;
   text.remove_prefix(prefix.size());
   return true;
+}
+
+/// A placement and its closing bracket, off the front: it may hold brackets itself.
+std::optional<std::string_view> TakePlacement(std::string_view& text) {
+  const std::size_t also = text.find(kPlacementThenAlso);
+  if (also == std::string_view::npos && !text.ends_with(')')) return std::nullopt;
+  const std::size_t end = also == std::string_view::npos ? text.size() - 1 : also;
+  const std::string_view placement = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return placement;
 }
 
 /// What follows the kind, of a parameter or buffer.
@@ -63,7 +74,7 @@ std::optional<StepLayerText> ParseStepLayer(std::string_view op) {
     layer.kind = kind;
     if (kind != StepLayerKind::kCaptured && !TakeTensor(rest, layer)) return std::nullopt;
     if (TakePrefix(rest, " (")) {
-      const auto placement = TakeUntil(rest, ")");
+      const auto placement = TakePlacement(rest);
       if (!placement) return std::nullopt;
       layer.placement = *placement;
     }

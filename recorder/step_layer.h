@@ -20,6 +20,10 @@ enum class StepLayerKind {
   kCaptured,   ///< not versioned: tensors that a step makes, such as an activation, by their name
 };
 
+/// Ends a placement before other names, so that none may hold it; brackets alone may stand in one:
+/// "Shard(dim=0) of [9,6]".
+inline constexpr std::string_view kPlacementThenAlso = ") also ";
+
 struct StepLayer {
   StepLayerKind kind = StepLayerKind::kParameter;
   std::string name;

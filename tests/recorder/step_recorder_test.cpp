@@ -183,6 +183,8 @@ TEST_F(StepRecorderTest, RefusesARunThatDoesNotFitTogether) {
       {changed_layers([](auto& layers) { layers[1].name = "fc.weight"; }),
        "two layers are called 'fc.weight'"},
       {changed_layers([](auto& layers) { layers[1].name = ""; }), "layer 1 has no name"},
+      {changed_layers([](auto& layers) { layers[0].placement = "shard (0) also b"; }),
+       "its placement 'shard (0) also b' holds ') also '"},
       {changed_layers([](auto& layers) { layers[0].shape = {-1}; }),
        "layer 'fc.weight': its dtype"},
       {changed_layers([](auto& layers) { layers[0].dtype = static_cast<DType>(99); }),

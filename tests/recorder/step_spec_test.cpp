@@ -79,6 +79,16 @@ TEST(StepLayer, TextIsReadBack) {
        "float8_e4m3fn[0]",
        "shard 0 of 2",
        "a, b"},
+      {{StepLayerKind::kParameter, "w", DType::kFloat32, {5, 6}, "Shard(dim=0) of [9,6]", {}, {}},
+       "parameter float32[5,6] (Shard(dim=0) of [9,6])",
+       "float32[5,6]",
+       "Shard(dim=0) of [9,6]",
+       ""},
+      {{StepLayerKind::kParameter, "w", DType::kFloat32, {3}, "(Shard(dim=0))", {"a(1)"}, {}},
+       "parameter float32[3] ((Shard(dim=0))) also a(1)",
+       "float32[3]",
+       "(Shard(dim=0))",
+       "a(1)"},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(DescribeStepLayer(c.layer), c.op);
@@ -92,9 +102,9 @@ TEST(StepLayer, TextIsReadBack) {
 }
 
 TEST(StepLayer, OtherTextIsRefused) {
-  for (const char* op :
-       {"", "parameter", "parameter float32", "parameter float32]", "parameters", "conv kernel 3",
-        "captured float32[1]", "buffer int64[] (open", "buffer int64[] more"}) {
+  for (const char* op : {"", "parameter", "parameter float32", "parameter float32]", "parameters",
+                         "conv kernel 3", "captured float32[1]", "buffer int64[] (open",
+                         "buffer int64[] (a) b", "buffer int64[] more"}) {
     EXPECT_FALSE(ParseStepLayer(op)) << op;
   }
 }
