@@ -36,12 +36,26 @@ RunInfo RunOf(const StepRun& run) {
   return info;
 }
 
-Result<RecorderOptions> QueueOptions(const StepRecorderOptions& options, std::size_t layers) {
+/// However the two are spelt; a file need not be there.
+bool IsSameFile(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  const fs::path full_a = fs::weakly_canonical(fs::absolute(a, error), error);
+  if (error) return false;
+  const fs::path full_b = fs::weakly_canonical(fs::absolute(b, error), error);
+  return !error && full_a == full_b;
+}
+
+Result<RecorderOptions> QueueOptions(const fs::path& path, const StepRecorderOptions& options,
+                                     std::size_t layers) {
   RecorderOptions queue;
   const std::size_t row_bytes = sizeof(SubnetRow) + layers * sizeof(AccessRow);
   queue.queue_capacity =
       std::clamp<std::size_t>(kQueueBytesMax / row_bytes, 2, queue.queue_capacity);
   if (options.head_file.empty()) return queue;
+  if (IsSameFile(options.head_file, path)) {
+    return UsageError(fmt::format("the heads would be written into the record {}", path.string()),
+                      "choose another file of heads");
+  }
   std::error_code error;
   if (fs::exists(options.head_file, error)) {
     return UsageError(fmt::format("{} exists already, with the heads of an earlier run",
@@ -172,7 +186,7 @@ Result<std::unique_ptr<StepRecorder>> StepRecorder::Open(
     const fs::path& path, const StepRun& run, std::span<const StepLayer> layers,
     std::span<const EnvironmentRow> environment, const StepRecorderOptions& options) {
   RETURN_IF_ERROR(CheckStepRun(run, layers, environment));
-  ASSIGN_OR_RETURN(const RecorderOptions queue, QueueOptions(options, layers.size()));
+  ASSIGN_OR_RETURN(const RecorderOptions queue, QueueOptions(path, options, layers.size()));
   std::vector<LayerRow> rows = StepLayerRows(layers);
   std::vector<StepLayerKind> kinds;
   for (const StepLayer& layer : layers) kinds.push_back(layer.kind);

@@ -157,6 +157,19 @@ TEST_F(StepRecorderTest, HeadsAreKeptWhileItRuns) {
   EXPECT_THAT(again.error().message, HasSubstr("heads of an earlier run"));
 }
 
+TEST_F(StepRecorderTest, HeadsAreNotWrittenIntoTheRecord) {
+  for (const fs::path& file : {path_, folder_ / "." / "run.db", fs::relative(path_)}) {
+    StepRecorderOptions options;
+    options.head_file = file;
+    const auto recorder =
+        StepRecorder::Open(path_, SampleStepRun(), SampleStepLayers(), {}, options);
+    ASSERT_FALSE(recorder) << file;
+    EXPECT_EQ(recorder.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(recorder.error().message, HasSubstr("written into the record"));
+    EXPECT_FALSE(fs::exists(path_));
+  }
+}
+
 TEST_F(StepRecorderTest, RefusesARunThatDoesNotFitTogether) {
   const auto changed_run = [&](auto change) {
     StepRun run = SampleStepRun();
