@@ -16,7 +16,6 @@
 #include "supernet/spec.h"
 #include "verify/report.h"
 #include "verify/run_words.h"
-#include "verify/step_projection.h"
 #include "verify/text.h"
 
 namespace verbatim {

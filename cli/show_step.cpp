@@ -6,8 +6,8 @@
 
 #include "cli/json_text.h"
 #include "cli/show_views.h"
+#include "recorder/step_spec.h"
 #include "verify/layer_table.h"
-#include "verify/step_projection.h"
 #include "verify/text.h"
 
 namespace verbatim {

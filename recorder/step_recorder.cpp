@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kQueueBytesMax = 64 << 20;
-constexpr std::uint32_t kNoLossBits = 0x7fc00000;  // the quiet NaN
 
 RunInfo RunOf(const StepRun& run) {
   RunInfo info;
@@ -137,7 +136,7 @@ SubnetRow QueueStepRecorder::SubnetOf(StepRow&& row) const {
   SubnetRow subnet;
   subnet.seq = recorded_;
   if (row.batch) subnet.batch_digest = *row.batch;
-  subnet.loss_bits = row.loss_bits.value_or(kNoLossBits);
+  subnet.loss_bits = row.loss_bits.value_or(kNoLoss);
   subnet.accesses = AccessesOf(row);
   subnet.activations = std::move(row.captured);
   std::sort(subnet.activations.begin(), subnet.activations.end(),

@@ -11,6 +11,10 @@
 
 namespace verbatim {
 
+/// Bits of the loss of a step whose trainer told none: the quiet NaN. A loss that is this very NaN
+/// cannot be told from none.
+inline constexpr std::uint32_t kNoLoss = 0x7fc00000;
+
 struct StepSpec {
   std::string name;                   ///< of the run, for people; may be empty
   std::optional<std::uint64_t> seed;  ///< that the trainer says it used

@@ -25,6 +25,17 @@ namespace {
 /// Stands for a model of which no digests are compared: what differs is passed on through it.
 constexpr const char* kWholeModel = "the model";
 
+/// Whether any step has a loss; such a run's steps without one are compared, for a NaN is no less a
+/// difference.
+bool HasLosses(const RecordReader& reader) {
+  bool has_losses = false;
+  const Status read = reader.ForEachSubnet({false, false, false}, [&](const SubnetRow& row) {
+    has_losses = row.loss_bits != kNoLoss;
+    return !has_losses;
+  });
+  return read && has_losses;
+}
+
 /// One record, and how it began.
 struct StepSide {
   StepSide(const char* check, const RecordReader& reader, const std::string& path)
@@ -33,7 +44,7 @@ struct StepSide {
     const auto row = reader.Subnet(0, {false, false, false});
     if (!row || !*row || !(*row)->step) return;
     first_step = (*row)->step->step;
-    has_losses = (*row)->loss_bits != kNoLoss;
+    has_losses = HasLosses(reader);
   }
 
   /// Whether its initial weights are those before the trainer's very first step.

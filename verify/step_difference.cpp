@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "recorder/step_layer.h"
+#include "recorder/step_spec.h"
 #include "verify/step_projection.h"
 #include "verify/text.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "recorder/step_spec.h"
 
 namespace verbatim {
 namespace {

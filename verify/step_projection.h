@@ -11,16 +11,13 @@ namespace verbatim {
 
 /// Which of what two rows hold is compared.
 struct StepScope {
-  bool losses = true;           ///< both runs recorded them
+  bool losses = true;           ///< both runs have any
   bool optimizer_state = true;  ///< likewise
   bool gradients = true;        ///< likewise
   /// The runs are replicas of one model that see other batches: what follows from a batch alone
   /// (losses, gradients, captured tensors, random state) differs by design.
   bool replicas = false;
 };
-
-/// A loss that a trainer did not tell.
-inline constexpr std::uint32_t kNoLoss = 0x7fc00000;
 
 class StepProjection {
  public:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "recorder/content_digest.h"
+#include "recorder/step_spec.h"
 #include "verify/examine.h"
 #include "verify/run_words.h"
 #include "verify/text.h"
@@ -65,7 +66,8 @@ bool SubnetPass::Visit(const SubnetRow& subnet) {
     if (audit_stop_.empty()) audit_stop_ = fmt::format("the row of {} is damaged", NameOf(subnet));
     return false;
   }
-  if (std::isnan(LossFromBits(subnet.loss_bits))) ++nan_losses_;
+  const bool has_loss = !subnet.step || subnet.loss_bits != kNoLoss;
+  if (has_loss && std::isnan(LossFromBits(subnet.loss_bits))) ++nan_losses_;
   CompareStream(subnet);
   if (audit_stop_.empty()) Audit(subnet);
   return true;

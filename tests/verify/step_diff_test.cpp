@@ -422,6 +422,26 @@ TEST_F(StepDiffTest, LossesAloneAreComparedAndTaintThoseAfter) {
   EXPECT_EQ(Diff(a, with_layers).exit_code(), 0);
 }
 
+TEST_F(StepDiffTest, LossesAreComparedAlsoWhereTheFirstIsNone) {
+  SampleSteps a;
+  a.after = [](std::int64_t step, StepRow& row, SampleState&) {
+    if (step == 0) row.loss_bits.reset();
+  };
+  SampleSteps b = a;
+  b.after = [&](std::int64_t step, StepRow& row, SampleState& state) {
+    a.after(step, row, state);
+    if (step == 7) row.loss_bits = *row.loss_bits + 1;
+  };
+  EXPECT_EQ(First(Diff(a, b)), "computation: step 7, forward, loss");
+  b.after = [&](std::int64_t step, StepRow& row, SampleState& state) {
+    a.after(step, row, state);
+    if (step == 9) row.loss_bits = kNoLoss;
+  };
+  const Verdict nan = Diff(a, b);
+  EXPECT_EQ(First(nan), "computation: step 9, forward, loss");
+  EXPECT_EQ(nan.first_difference->expected, "NaN, or none (bits 0x7fc00000)");
+}
+
 TEST_F(StepDiffTest, OtherEnvironmentsExcuseNumbers) {
   SampleSteps b;
   b.environment = {{"torch.version", "2.9.0"}};

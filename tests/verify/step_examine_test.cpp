@@ -103,6 +103,16 @@ TEST_F(StepExamine, FindsAWriteFromOutside) {
             "(schedule)");
 }
 
+TEST_F(StepExamine, ALossThatWasNotToldIsNoNan) {
+  SampleSteps sample;
+  sample.after = [](std::int64_t, StepRow& row, SampleState&) { row.loss_bits.reset(); };
+  EXPECT_EQ(Find(Examine(sample), "steps").detail, "20 steps, 80 accesses");
+  sample.after = [](std::int64_t step, StepRow& row, SampleState&) {
+    if (step == 12) row.loss_bits = 0xffc00000;
+  };
+  EXPECT_EQ(Find(Examine(sample), "steps").detail, "20 steps, 80 accesses; 1 loss is NaN");
+}
+
 TEST_F(StepExamine, SaysBetweenWhichRecordedStepsAWriteWas) {
   SampleSteps sample;
   sample.run.spec.every = 10;
