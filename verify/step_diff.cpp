@@ -47,8 +47,9 @@ struct StepSide {
     has_losses = HasLosses(reader);
   }
 
-  /// Whether its initial weights are those before the trainer's very first step.
-  bool begins_at_start() const { return first_step <= spec.every; }
+  /// Whether its initial weights are those before its first row; else steps may lie between, of
+  /// which nobody knows how many.
+  bool begins_with_first_step() const { return spec.every == 1 || first_step == 0; }
 
   DiffSide rows;
   StepSpec spec;
@@ -74,6 +75,7 @@ class StepDiff {
   void Meet(const SubnetRow& a, const SubnetRow& b);
   void Begin(std::int64_t step);
   bool SettleBeginnings(std::int64_t step);
+  std::string BeginningsText() const;
   Status CompareSettings();
   void AddLayersCheck();
   void AddStepsCheck();
@@ -205,10 +207,7 @@ void StepDiff::Begin(std::int64_t step) {
     for (std::size_t i = 0; i < matching_.a.size(); ++i) {
       matching_.b[i].initial_digest = matching_.a[i].initial_digest;
     }
-    beginnings_ = fmt::format(
-        "what the runs began with is not compared: A is recorded from step {}, B from "
-        "step {}",
-        a_.first_step, b_.first_step);
+    beginnings_ = "what the runs began with is not compared: " + BeginningsText();
   }
   for (std::size_t i = 0; i < matching_.a.size(); ++i) {
     const bool is_known =
@@ -228,8 +227,9 @@ void StepDiff::Begin(std::int64_t step) {
 /// Whether the initial weights of both sides are of one moment; where one begins right after a step
 /// of the other, that step's weights take the place of its initial ones.
 bool StepDiff::SettleBeginnings(std::int64_t step) {
-  if (a_.begins_at_start() && b_.begins_at_start()) return true;
-  if (a_.first_step == b_.first_step && a_.spec.every == b_.spec.every) return true;
+  if (a_.first_step == b_.first_step) {
+    return a_.begins_with_first_step() && b_.begins_with_first_step();
+  }
   const auto continues = [step](const StepSide& late, const StepSide& early) {
     return late.first_step == step && late.spec.every == 1 && early.previous &&
            early.previous->step->step == step - 1;
@@ -251,6 +251,14 @@ bool StepDiff::SettleBeginnings(std::int64_t step) {
     return false;
   }
   return true;
+}
+
+std::string StepDiff::BeginningsText() const {
+  if (a_.first_step != b_.first_step) {
+    return fmt::format("A is recorded from step {}, B from step {}", a_.first_step, b_.first_step);
+  }
+  return fmt::format("steps before step {} may be unrecorded (one of {} is in A, of {} in B)",
+                     a_.first_step, a_.spec.every, b_.spec.every);
 }
 
 Error StepDiff::NothingInCommon() const {

@@ -275,6 +275,31 @@ TEST_F(StepDiffTest, SaysWhereBeginningsCannotBeCompared) {
   EXPECT_EQ(verdict.first_difference->seq, 6);
 }
 
+TEST_F(StepDiffTest, InitialWeightsOfACheckpointAreNotThoseOfTheStart) {
+  // B goes on at step 10 from what step 9 left.
+  SampleSteps b;
+  b.first = 10;
+  b.steps = 10;
+  b.run.spec.every = 10;
+  b.layers[0].initial_digest = DigestOf("what step 9 left");
+  b.noise = [](std::int64_t) { return "another"; };
+  SampleSteps a;
+  a.first = 1;
+  a.run.spec.every = 10;
+  const Verdict verdict = Diff(a, b);
+  EXPECT_THAT(DetailOf(verdict, "layers"),
+              HasSubstr("what the runs began with is not compared: steps before step 10 may be "
+                        "unrecorded (one of 10 is in A, of 10 in B)"));
+  EXPECT_EQ(First(verdict), "computation: step 10, layer relu, forward, captured tensor");
+  a.run.spec.every = 1;
+  EXPECT_THAT(DetailOf(Diff(a, b), "layers"),
+              HasSubstr("A is recorded from step 1, B from step 10"));
+  a.first = b.first;
+  b.run.spec.every = 1;
+  EXPECT_EQ(First(Diff(a, b)),
+            "initial weights: before the first step, layer fc1.weight, initial weights");
+}
+
 TEST_F(StepDiffTest, RunsWithoutACommonStepAreRefused) {
   SampleSteps b;
   b.first = 30;
