@@ -186,6 +186,8 @@ void StepDiff::ReadSteps(const std::function<void(std::int64_t)>& progress) {
     if (is_a && is_b && is_sound) Meet(*a, *b);
     if (is_a && !is_b) ++a_.only_here;
     if (is_b && !is_a) ++b_.only_here;
+    if (is_a && !is_b && is_sound && first_common_) projection_->SkipOfA(*a);
+    if (is_b && !is_a && is_sound && first_common_) projection_->SkipOfB(*b);
     if (is_a) advance(a_, a, is_before);
     if (is_b) advance(b_, b, is_before);
   }
@@ -193,8 +195,11 @@ void StepDiff::ReadSteps(const std::function<void(std::int64_t)>& progress) {
 
 void StepDiff::Meet(const SubnetRow& a, const SubnetRow& b) {
   const std::int64_t step = a.step->step;
-  if (!first_common_) Begin(step);
+  const bool is_first = !first_common_;
+  if (is_first) Begin(step);
   projection_->Project(a, b, last_common_, has_whole_model_);
+  const bool began_elsewhere = !beginnings_.empty() && a_.first_step != b_.first_step;
+  if (is_first && began_elsewhere) projection_->LeaveOutOutside();
   auto difference = comparison_->Visit(projection_->a(), projection_->b());
   if (difference && !first_in_steps_) first_in_steps_ = std::move(difference);
   last_common_ = step;

@@ -23,7 +23,8 @@ void Complete(bool is_compared, std::optional<Digest>& a, std::optional<Digest>&
 }  // namespace
 
 void StepProjection::Take(const SubnetRow& row, const std::vector<std::int32_t>& common,
-                          std::int64_t before, SubnetRow& into) const {
+                          std::int64_t before, std::set<std::int32_t>& skipped,
+                          SubnetRow& into) const {
   const auto id_of = [&](std::int32_t layer) { return common[static_cast<std::size_t>(layer)]; };
   into.seq = row.step->step;
   into.batch_digest = row.batch_digest;
@@ -46,7 +47,8 @@ void StepProjection::Take(const SubnetRow& row, const std::vector<std::int32_t>&
     return std::pair(captured.microbatch, captured.position);
   });
   into.step->outside.clear();
-  for (const std::int32_t layer : row.step->outside) {
+  KeepOutside(row, skipped);
+  for (const std::int32_t layer : std::exchange(skipped, {})) {
     if (id_of(layer) >= 0) into.step->outside.push_back(id_of(layer));
   }
   std::ranges::sort(into.step->outside);
@@ -54,8 +56,8 @@ void StepProjection::Take(const SubnetRow& row, const std::vector<std::int32_t>&
 
 void StepProjection::Project(const SubnetRow& a, const SubnetRow& b, std::int64_t before,
                              bool whole_model) {
-  Take(a, matching_.common_of_a, before, a_);
-  Take(b, matching_.common_of_b, before, b_);
+  Take(a, matching_.common_of_a, before, skipped_of_a_, a_);
+  Take(b, matching_.common_of_b, before, skipped_of_b_, b_);
   if (whole_model) {
     AccessRow access;
     access.layer = matching_.a.back().layer;
@@ -66,6 +68,11 @@ void StepProjection::Project(const SubnetRow& a, const SubnetRow& b, std::int64_
   VERBATIM_CHECK(a_.seq == b_.seq && a_.accesses.size() == b_.accesses.size(), "steps {} and {}",
                  a_.seq, b_.seq);
   LeaveOutWhatOneLacks();
+}
+
+void StepProjection::LeaveOutOutside() {
+  a_.step->outside.clear();
+  b_.step->outside.clear();
 }
 
 void StepProjection::LeaveOutWhatOneLacks() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 
 #include "store/record.h"
 #include "verify/layer_matching.h"
@@ -31,16 +32,27 @@ class StepProjection {
   /// each step gets an access of it, without digests.
   void Project(const SubnetRow& a, const SubnetRow& b, std::int64_t before,
                bool whole_model = false);
+  /// Sound rows that the other side lacks: what was written from outside before them was so before
+  /// the next step that both have, too.
+  void SkipOfA(const SubnetRow& row) { KeepOutside(row, skipped_of_a_); }
+  void SkipOfB(const SubnetRow& row) { KeepOutside(row, skipped_of_b_); }
+  /// Of the rows at hand, where they tell of writes since another step each.
+  void LeaveOutOutside();
   const SubnetRow& a() const { return a_; }
   const SubnetRow& b() const { return b_; }
 
  private:
   void Take(const SubnetRow& row, const std::vector<std::int32_t>& common, std::int64_t before,
-            SubnetRow& into) const;
+            std::set<std::int32_t>& skipped, SubnetRow& into) const;
+  static void KeepOutside(const SubnetRow& row, std::set<std::int32_t>& skipped) {
+    skipped.insert(row.step->outside.begin(), row.step->outside.end());
+  }
   void LeaveOutWhatOneLacks();
 
   const LayerMatching& matching_;
   StepScope scope_;
+  std::set<std::int32_t> skipped_of_a_;  // layers, by their ids there
+  std::set<std::int32_t> skipped_of_b_;
   SubnetRow a_;
   SubnetRow b_;
 };

@@ -215,6 +215,42 @@ TEST_F(StepDiffTest, OtherIntervalsMeetWhereTheyMeet) {
   EXPECT_THAT(different.comparison->tainted, ElementsAre(SeqRange{60, 60}));
 }
 
+TEST_F(StepDiffTest, WritesBeforeStepsOfOneSideCountForTheNextCommonOne) {
+  SampleSteps a;
+  a.steps = 31;
+  SampleSteps b = a;
+  b.run.spec.every = 10;
+  a.after = [](std::int64_t step, StepRow& row, SampleState&) {
+    if (step == 5 || step == 8) row.facts.outside = {2};
+  };
+  b.after = [](std::int64_t step, StepRow& row, SampleState&) {
+    if (step == 10) row.facts.outside = {2};
+  };
+  EXPECT_EQ(First(Diff(a, b)), "equal");
+  EXPECT_EQ(First(Diff(b, a)), "equal");
+  b.after = [](std::int64_t step, StepRow& row, SampleState&) {
+    if (step == 10 || step == 20) row.facts.outside = {2};
+  };
+  EXPECT_EQ(First(Diff(a, b)), "schedule: step 20, layer fc2.weight, forward, version read");
+  b.after = nullptr;
+  EXPECT_EQ(First(Diff(b, a)), "schedule: step 10, layer fc2.weight, forward, version read");
+}
+
+TEST_F(StepDiffTest, WritesBeforeTheFirstCommonStepAreOfOtherBeginnings) {
+  SampleSteps a;
+  a.first = 1;
+  a.after = [](std::int64_t step, StepRow& row, SampleState&) {
+    if (step == 5) row.facts.outside = {2};
+  };
+  SampleSteps b;
+  b.first = 1;
+  b.run.spec.every = 10;
+  b.after = [](std::int64_t step, StepRow& row, SampleState&) {
+    if (step == 10) row.facts.outside = {2};
+  };
+  EXPECT_EQ(First(Diff(a, b)), "equal");
+}
+
 TEST_F(StepDiffTest, RangesOfTaintSpanTheStepsInCommon) {
   SampleSteps a;
   a.steps = 61;
