@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "store/digest_reader.h"
 #include "store/format.h"
 #include "store/settings.h"
 #include "supernet/object_reader.h"
@@ -100,23 +101,6 @@ void ReadLossBits(const JsonNode& node, LoggedStep& step, ReadErrors& errors) {
   step.loss_bits = bits;
 }
 
-std::optional<Digest> ReadDigest(const JsonNode& node, const std::string& path,
-                                 ReadErrors& errors) {
-  if (!ExpectKind(node, JsonKind::kString, path, &errors)) return std::nullopt;
-  const auto digest = DigestFromHex(node.text);
-  if (!digest) errors.Report(node.position, path, "expected 32 hexadecimal digits");
-  return digest;
-}
-
-void ReadParts(const JsonNode& node, LoggedStep& step, ReadErrors& errors) {
-  if (!ExpectKind(node, JsonKind::kArray, "parts", &errors)) return;
-  for (const JsonNode& child : node.children) {
-    if (const auto digest = ReadDigest(child, "parts", errors)) {
-      step.facts.parts.push_back(*digest);
-    }
-  }
-}
-
 Result<LoggedStep> ReadStep(const JsonNode& node, const std::string& source) {
   LoggedStep step;
   ReadErrors errors(source);
@@ -132,11 +116,13 @@ Result<LoggedStep> ReadStep(const JsonNode& node, const std::string& source) {
     errors.Report(bits->position, "loss_bits", "there is a loss already");
   }
   if (const JsonNode* batch = object.Find("batch"))
-    step.batch = ReadDigest(*batch, "batch", errors);
+    step.batch = ReadDigest(*batch, "batch", &errors);
   if (const JsonNode* state = object.Find("random_state")) {
-    step.facts.random_state = ReadDigest(*state, "random_state", errors);
+    step.facts.random_state = ReadDigest(*state, "random_state", &errors);
   }
-  if (const JsonNode* parts = object.Find("parts")) ReadParts(*parts, step, errors);
+  if (const JsonNode* parts = object.Find("parts")) {
+    step.facts.parts = ReadDigests(*parts, "parts", &errors);
+  }
   if (errors.first()) return tl::unexpected(*errors.first());
   if (const JsonNode* settings = object.Find("settings")) {
     ASSIGN_OR_RETURN(step.facts.settings, ReadSettings(*settings, "settings", source));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "store/digest_reader.h"
 #include "store/format.h"
 #include "supernet/object_reader.h"
 
@@ -26,14 +27,6 @@ std::string HexText(const Digest& digest) {
   return fmt::format("\"{}\"", ToHex(digest));
 }
 
-std::optional<Digest> ReadDigest(const JsonNode& node, const std::string& path,
-                                 ReadErrors* errors) {
-  if (!ExpectKind(node, JsonKind::kString, path, errors)) return std::nullopt;
-  auto digest = DigestFromHex(node.text);
-  if (!digest) errors->Report(node.position, path, "expected 32 hexadecimal digits");
-  return digest;
-}
-
 void ReadOutside(const JsonNode& node, ReadErrors* errors, std::vector<std::int32_t>* outside) {
   if (!ExpectKind(node, JsonKind::kArray, "outside", errors)) return;
   std::int64_t least = 0;
@@ -45,19 +38,14 @@ void ReadOutside(const JsonNode& node, ReadErrors* errors, std::vector<std::int3
   }
 }
 
-void ReadParts(const JsonNode& node, ReadErrors* errors, std::vector<Digest>* parts) {
-  if (!ExpectKind(node, JsonKind::kArray, "parts", errors)) return;
-  for (const JsonNode& child : node.children) {
-    if (const auto digest = ReadDigest(child, "parts", errors)) parts->push_back(*digest);
-  }
-}
-
 void ReadFacts(const JsonNode& node, ReadErrors* errors, StepFacts* facts) {
   const ObjectReader object(node, "", {"outside", "parts", "random_state", "settings"}, errors);
   if (const JsonNode* outside = object.Find("outside")) {
     ReadOutside(*outside, errors, &facts->outside);
   }
-  if (const JsonNode* parts = object.Find("parts")) ReadParts(*parts, errors, &facts->parts);
+  if (const JsonNode* parts = object.Find("parts")) {
+    facts->parts = ReadDigests(*parts, "parts", errors);
+  }
   if (const JsonNode* state = object.Find("random_state")) {
     facts->random_state = ReadDigest(*state, "random_state", errors);
   }
