@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 
 from verbatim import _native, circumstances, environment
+from verbatim.arguments import at_least, checked_names, checked_number, checked_seed
 from verbatim.digests import Digester, flatten
 from verbatim.distributed import rank as rank_of_process
 from verbatim.distributed import rank_path
@@ -105,8 +106,8 @@ class Recorder:
     ) -> None:
         self._closed = True  # until all is well
         self._process = os.getpid()
-        self._every = _at_least(1, "every", every)
-        self._next = _at_least(0, "first_step", first_step)
+        self._every = at_least(1, "every", every)
+        self._next = at_least(0, "first_step", first_step)
         self._stride = 1
         self._last_step: int | None = None
         self._recorded = False
@@ -120,8 +121,9 @@ class Recorder:
         self._takes_state = optimizer_state and bool(self._optimizers)
         self._takes_gradients = gradients
         self._takes_random_state = random_state
-        self._digester = Digester(None if threads is None else _at_least(1, "threads", threads))
-        activations, tensors = _names("activations", activations), _names("tensors", tensors)
+        self._digester = Digester(None if threads is None else at_least(1, "threads", threads))
+        activations = checked_names("activations", activations)
+        tensors = checked_names("tensors", tensors)
         self._captures = Captures(activations + tensors, len(self._layers.all), self._digester)
         self._weights = self._layers.digest(self._digester)
         self._writes = Writes(
@@ -327,7 +329,7 @@ class Recorder:
         return _native.open_recording(
             self._path,
             name=name,
-            seed=_checked_seed(seed),
+            seed=checked_seed(seed),
             every=self._every,
             rank=self._rank,
             world_size=self._world_size,
@@ -338,7 +340,7 @@ class Recorder:
             folder=os.getcwd(),
             command_line=shlex.join(sys.orig_argv),
             device=str(device),
-            steps_planned=0 if steps is None else self._planned(_at_least(1, "steps", steps)),
+            steps_planned=0 if steps is None else self._planned(at_least(1, "steps", steps)),
             layers=self._layers.rows(self._weights) + self._captures.rows(),
             environment=environment.describe(device),
             overwrite=overwrite,
@@ -454,17 +456,7 @@ class Recorder:
     def _number(self, step: int | None) -> int:
         if step is None:
             return self._next if self._last_step is None else self._last_step + 1
-        if isinstance(step, bool) or not hasattr(step, "__index__"):
-            raise UsageError(f"step is {step!r}", "A step's number is an int.")
-        number = int(step)
-        if number < 0 or (self._last_step is not None and number <= self._last_step):
-            after = "" if self._last_step is None else f" after step {self._last_step}"
-            raise UsageError(
-                f"step {number}{after}",
-                "Numbers of steps start at 0 or more and ascend. Of a run that goes on from a "
-                "checkpoint, record to a file of its own, with first_step.",
-            )
-        return number
+        return checked_number(step, self._last_step)
 
     def _planned(self, steps: int) -> int:
         first = -(-self._next // self._every)
@@ -500,21 +492,3 @@ class Recorder:
     def _device(self) -> torch.device:
         tensors = self._layers.tensors()
         return tensors[0].device if tensors else torch.device("cpu")
-
-
-def _at_least(least: int, name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise UsageError(f"{name} is {value!r}", f"Give an int, {least} or more.")
-    return value
-
-
-def _checked_seed(seed: int | None) -> int | None:
-    if seed is not None and _at_least(0, "seed", seed) >= 2**64:
-        raise UsageError(f"seed is {seed}", "Give an int below 2**64.")
-    return seed
-
-
-def _names(what: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise UsageError(f"{what} is a str", f'Give a list of names: {what}=["{names}"].')
-    return tuple(names)
