@@ -277,6 +277,30 @@ def test_gradients_are_those_of_the_update_even_after_zero_grad(tmp_path: Path) 
     assert step.layers["0.weight"].gradients is not None
 
 
+def test_gradients_are_those_of_each_optimizers_last_update(tmp_path: Path) -> None:
+    models = {name: torch.nn.Linear(2, 1, bias=False) for name in ("maker", "judge")}
+    optimizers = {name: torch.optim.SGD(m.parameters(), lr=0.1) for name, m in models.items()}
+    options: Any = dict(gradients=True, random_state=False, reads="off")
+    gradients: dict[str, torch.Tensor] = {}
+
+    def update_one(name: str, factor: float) -> None:
+        optimizers[name].zero_grad()
+        (models[name](torch.ones(1, 2)).sum() * factor).backward()
+        optimizers[name].step()
+        gradients[name] = torch.full((1, 2), factor)
+
+    with verbatim.Recorder(tmp_path / "a.db", models, optimizers, **options) as recorder:
+        for step in range(2):
+            # While the judge is updated the maker's gradients are those of the step before.
+            for name, factor in (("judge", 2.0), ("judge", 3.0), ("maker", 4.0)):
+                update_one(name, factor + 10 * step)
+            recorder.step()
+    last = steps_of(tmp_path / "a.db")[1].layers
+    for name, gradient in gradients.items():
+        digest = Digester().tensors([(name, gradient)])[0].hex()
+        assert last[f"{name}.weight"].gradients == digest
+
+
 def test_the_end_of_a_run(tmp_path: Path) -> None:
     def status(name: str) -> tuple[str, str]:
         with verbatim.open(tmp_path / name) as run:

@@ -76,7 +76,7 @@ class Hooks:
         recorder = self._recorder()
         for name, optimizer in optimizers.items():
             before = Hook(recorder, partial(_tell_update, name))
-            after = Hook(recorder, lambda to, _: to.after_update())
+            after = Hook(recorder, partial(_tell_updated, name))
             self._handles.append(optimizer.register_step_pre_hook(before))
             self._handles.append(optimizer.register_step_post_hook(after))
 
@@ -93,3 +93,7 @@ def _tell_output(name: str, recorder: Recorder, event: tuple[Any, ...]) -> None:
 
 def _tell_update(name: str, recorder: Recorder, event: tuple[Any, ...]) -> None:
     recorder.before_update(name)
+
+
+def _tell_updated(name: str, recorder: Recorder, event: tuple[Any, ...]) -> None:
+    recorder.after_update(name)

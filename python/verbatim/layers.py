@@ -116,6 +116,15 @@ class ModelLayers:
                 )
         return {name: modules[name] for name in names}
 
+    def updated_by(self, optimizer: torch.optim.Optimizer) -> list[int]:
+        """Ids of the layers that the optimizer has under any of their names, ascending."""
+        owned = {id(one) for group in optimizer.param_groups for one in group["params"]}
+        return [
+            layer.id
+            for layer in self.all
+            if any(id(slot.tensor()) in owned for slot in (layer.slot, *layer.also.values()))
+        ]
+
     def optimizer_states(
         self, tensors: list[torch.Tensor], optimizers: Mapping[str, torch.optim.Optimizer]
     ) -> dict[int, list[NamedTensor]]:

@@ -14,7 +14,7 @@ import torch
 
 from verbatim import _native, circumstances, environment
 from verbatim.arguments import at_least, checked_names, checked_number, checked_seed
-from verbatim.digests import Digester, flatten
+from verbatim.digests import Digester, NamedTensor, flatten
 from verbatim.distributed import rank as rank_of_process
 from verbatim.distributed import rank_path
 from verbatim.distributed import world_size as size_of_world
@@ -410,17 +410,16 @@ class Recorder:
         """Those noted when the optimizers stepped, and what gradients there are of others."""
         if not self._takes_gradients:
             return {}
-        self._note_gradients(tensors)
-        return self._now.gradients
+        noted = self._now.gradients
+        self._note_gradients(tensors, [one.id for one in self._layers.all if one.id not in noted])
+        return noted
 
-    def _note_gradients(self, tensors: Iterable[torch.Tensor]) -> None:
-        found = {
-            layer.id: (f"the gradient of {layer.name}", tensor.grad)
-            for layer, tensor in zip(self._layers.all, tensors, strict=True)
-            if layer.kind == "parameter"
-            and layer.id not in self._now.gradients
-            and tensor.grad is not None
-        }
+    def _note_gradients(self, tensors: list[torch.Tensor], ids: Iterable[int]) -> None:
+        found: dict[int, NamedTensor] = {}
+        for layer in (self._layers.all[i] for i in ids):
+            gradient = tensors[layer.id].grad if layer.kind == "parameter" else None
+            if gradient is not None:
+                found[layer.id] = (f"the gradient of {layer.name}", gradient)
         digests = self._digester.tensors(found.values())
         self._now.gradients.update(zip(found, digests, strict=True))
 
@@ -445,9 +444,11 @@ class Recorder:
                 circumstances.optimizer_settings({name: self._optimizers[name]})
             )
 
-    def after_update(self) -> None:
+    def after_update(self, name: str) -> None:
+        """Other optimizers' gradients may be of the step before still; the latest update counts."""
         if self._takes_gradients and self._is_due():
-            self._note_gradients(self._layers.tensors())
+            ids = self._layers.updated_by(self._optimizers[name])
+            self._note_gradients(self._layers.tensors(), ids)
 
     def _is_due(self) -> bool:
         """Whether the step that goes on will be recorded, as far as its number can be told."""
