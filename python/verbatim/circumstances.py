@@ -42,6 +42,9 @@ def _bytes(value: bytes) -> torch.Tensor:
     return torch.frombuffer(bytearray(value), dtype=torch.uint8)
 
 
+_PARAMETERS = ("params", "param_names")
+
+
 def optimizer_settings(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Scalar]:
     """Every number, text and bool of the parameter groups: "lr", "betas[0]", "1.lr", "name.lr"."""
     settings: dict[str, Scalar] = {}
@@ -50,7 +53,7 @@ def optimizer_settings(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[
         for index, group in enumerate(groups):
             prefix = (f"{name}." if name else "") + (f"{index}." if len(groups) > 1 else "")
             for key, value in group.items():
-                if key != "params":
+                if key not in _PARAMETERS:
                     settings.update(_scalars(prefix + key, value))
     return settings
 
