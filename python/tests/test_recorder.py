@@ -17,6 +17,7 @@ import torch
 from training import Convolutions, Transformer, small, steps_of, train, update
 
 import verbatim
+from verbatim import environment
 from verbatim.digests import Digester
 
 
@@ -376,6 +377,21 @@ def test_environment_is_recorded(tmp_path: Path) -> None:
         assert run.facts["command_line"].split()[0].endswith(("python", "python3"))
         assert run.facts["device"] == "cpu"
         assert os.fspath(tmp_path / "a.db") == run.path
+
+
+def test_environment_where_precisions_were_set_by_the_newer_interface(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backends: Any = torch.backends
+    if not hasattr(backends.mkldnn, "matmul"):
+        pytest.skip("this PyTorch has no fp32_precision")
+
+    def refuse() -> str:
+        raise RuntimeError("a mix of the legacy and new APIs")
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", refuse)
+    facts = environment.describe(torch.device("cpu"))
+    assert facts["float32_matmul_precision"].startswith("mkldnn ")
 
 
 def test_frames_of_pandas(tmp_path: Path) -> None:

@@ -24,8 +24,16 @@ def describe(device: torch.device) -> dict[str, str]:
         facts.update(_cuda(device))
     facts["threads_per_stage"] = str(torch.get_num_threads())
     facts["deterministic_algorithms"] = _yes(torch.are_deterministic_algorithms_enabled())
-    facts["float32_matmul_precision"] = torch.get_float32_matmul_precision()
+    facts["float32_matmul_precision"] = _matmul_precision()
     return facts
+
+
+def _matmul_precision() -> str:
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:  # as in _tf32
+        backends: Any = torch.backends
+        return f"mkldnn {backends.mkldnn.matmul.fp32_precision}"
 
 
 def _machine() -> dict[str, str]:
@@ -82,7 +90,9 @@ def _tf32() -> str:
     try:
         return _on(torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32)
     except RuntimeError:  # it was set by the newer interface, `fp32_precision`, which has more
-        return str(torch.backends.cuda.matmul.fp32_precision)
+        backends: Any = torch.backends
+        matmul, convolution = backends.cuda.matmul, backends.cudnn.conv
+        return f"matmul {matmul.fp32_precision}, convolution {convolution.fp32_precision}"
 
 
 def _variables(names: Iterable[str]) -> dict[str, str]:
