@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
@@ -69,9 +70,10 @@ def _line(config: str, pattern: str) -> str:
 def _cuda(device: torch.device) -> dict[str, str]:
     properties = torch.cuda.get_device_properties(device)
     facts = {
-        "cuda.capability": f"{properties.major}.{properties.minor}",
-        "cuda.device": properties.name,
-        "cuda.version": str(torch.version.cuda),
+        "cuda.gpu": properties.name,
+        "cuda.compute_capability": f"{properties.major}.{properties.minor}",
+        "cuda.driver": _driver(),
+        "cuda.runtime": _runtime(),
         "cuda.cudnn": str(_cudnn_version()),
         "cuda.cudnn_benchmark": _on(torch.backends.cudnn.benchmark),
         "cuda.cudnn_deterministic": _on(torch.backends.cudnn.deterministic),
@@ -79,6 +81,22 @@ def _cuda(device: torch.device) -> dict[str, str]:
     }
     facts.update(_variables(_CUDA_VARIABLES))
     return facts
+
+
+def _driver() -> str:
+    """The newest CUDA version that the driver supports, 12080 for 12.8."""
+    version = ctypes.c_int()
+    try:
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        return "none"
+    return str(version.value)
+
+
+def _runtime() -> str:
+    """The CUDA version that PyTorch was built with, in the form of `_driver`."""
+    version = re.match(r"(\d+)\.(\d+)", str(torch.version.cuda))
+    return str(int(version[1]) * 1000 + int(version[2]) * 10) if version else "none"
 
 
 def _cudnn_version() -> object:
