@@ -57,6 +57,10 @@ class Digester:
             return self.tensors([(what, value)])[0]
         return self.named([list(flatten(value, what))])[0]
 
+    def release(self) -> None:
+        """Lets go of memory that is kept between digests."""
+        self._staging = _Staging()
+
     def _plain(self, tensors: list[torch.Tensor]) -> list[bytes]:
         digests: list[bytes] = []
         for hosted in self._staging.batches(tensors):
@@ -80,23 +84,25 @@ class _Staging:
     def batches(self, tensors: list[torch.Tensor]) -> Iterator[list[Hosted]]:
         """The tensors in order, in host memory, as many at a time as the buffer holds."""
         batch: list[Hosted] = []
+        devices: set[torch.device] = set()
         used = 0
         for tensor in tensors:
             byte_size = tensor.numel() * tensor.element_size()
             if not self._is_staged(tensor):
-                host = tensor if tensor.device.type == "cpu" else tensor.cpu()
-                batch.append((host, tensor.dtype, tensor.shape))
+                batch.append((tensor.cpu().contiguous(), tensor.dtype, tensor.shape))
                 continue
             if used and used + byte_size > self._capacity(byte_size):
-                self._wait()
+                _wait_for(devices)
                 yield batch
                 batch, used = [], 0
+                devices.clear()
             room = self._room(used, byte_size, tensor)
-            room.copy_(tensor.reshape(-1).view(torch.uint8), non_blocking=True)
+            room.copy_(tensor.contiguous().view(-1).view(torch.uint8), non_blocking=True)
+            if tensor.device.type == "cuda":
+                devices.add(tensor.device)
             batch.append((room, tensor.dtype, tensor.shape))
             used += -(-byte_size // 64) * 64
-        if used:
-            self._wait()
+        _wait_for(devices)
         yield batch
 
     def _is_staged(self, tensor: torch.Tensor) -> bool:
@@ -114,11 +120,11 @@ class _Staging:
             )
         return self._buffer[used : used + byte_size]
 
-    def _wait(self) -> None:
-        """Until the copies are done, which each device's current stream makes."""
-        if is_cuda_in_use():
-            for device in range(torch.cuda.device_count()):
-                torch.cuda.current_stream(device).synchronize()
+
+def _wait_for(devices: set[torch.device]) -> None:
+    """Until their copies are done, which each device's current stream makes."""
+    for device in devices:
+        torch.cuda.current_stream(device).synchronize()
 
 
 def _joined(parts: list[tuple[str, bytes]]) -> bytes:
@@ -128,7 +134,7 @@ def _joined(parts: list[tuple[str, bytes]]) -> bytes:
 
 
 def _plain_parts(name: str, tensor: torch.Tensor, part: str) -> Iterator[NamedTensor]:
-    """The dense, contiguous tensors that make up `tensor`; a dense one is its own only part."""
+    """The dense tensors that make up `tensor`; a dense one is its own only part."""
     if is_lazy(tensor):
         raise UsageError(
             f"{name} has no shape yet: its module is lazy",
@@ -183,8 +189,6 @@ def _sparse_parts(name: str, tensor: torch.Tensor) -> list[NamedTensor]:
 
 def _dense(name: str, tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.detach().resolve_conj().resolve_neg()
-    if not plain.is_contiguous():
-        plain = plain.contiguous()
     if plain.numel() > 0 and plain.data_ptr() == 0:
         raise UsageError(
             f"{name} has no memory of its own: another object holds its values",

@@ -273,6 +273,7 @@ class Recorder:
             )
         self._closed = True
         self._hooks.remove()
+        self._digester.release()
         self._recording.close(status, detail)
 
     def __enter__(self) -> Recorder:
