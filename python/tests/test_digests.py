@@ -106,10 +106,13 @@ def test_staging_changes_no_digest(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sparse_tensors_have_the_digest_of_their_parts() -> None:
     dense = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
     sparse = dense.to_sparse()
-    parts = [("indices", sparse.indices()), ("values", sparse.values())]
+    shape = ("shape", torch.tensor([2, 2]))
+    parts = [shape, ("indices", sparse.indices()), ("values", sparse.values())]
     assert digest(sparse) == Digester().named([parts])[0]
     uncoalesced = torch.sparse_coo_tensor([[0, 1, 1], [1, 0, 0]], [2.0, 1.0, 2.0], (2, 2))
     assert digest(uncoalesced) == digest(sparse)
+    larger = torch.sparse_coo_tensor(sparse.indices(), sparse.values(), (2, 3))
+    assert digest(larger) != digest(sparse)
     assert digest(dense.to_sparse_csr()) != digest(sparse)
 
 

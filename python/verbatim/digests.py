@@ -1,8 +1,8 @@
 """Digests of tensors, wherever they lie, and of nested values that hold tensors.
 
 A tensor's digest is over its element type, shape and row-major bytes (docs/format.md, "Digests"),
-so that device, strides and being a view do not matter. A tensor that consists of several (sparse,
-quantised, other subclasses) has the digest of these as named tensors.
+so that device, strides and being a view do not matter. A tensor that consists of several (sparse
+ones, subclasses) has the digest of these as named tensors.
 """
 
 from __future__ import annotations
@@ -172,11 +172,13 @@ def _below(part: str, key: str) -> str:
 
 
 def _sparse_parts(name: str, tensor: torch.Tensor) -> list[NamedTensor]:
+    shape = ("shape", torch.tensor(tensor.shape, dtype=torch.int64))
     if tensor.layout == torch.sparse_coo:
         merged = tensor.detach().coalesce()
-        return [("indices", merged.indices()), ("values", merged.values())]
+        return [shape, ("indices", merged.indices()), ("values", merged.values())]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
         return [
+            shape,
             ("crow_indices", tensor.crow_indices()),
             ("col_indices", tensor.col_indices()),
             ("values", tensor.values()),
