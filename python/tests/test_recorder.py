@@ -402,6 +402,14 @@ def test_frames_of_pandas(tmp_path: Path) -> None:
         assert steps.index.tolist() == [0, 1, 2]
         assert steps["lr"].tolist() == [0.01] * 3
         assert len(layers) == 3 * len(run.layers)
+    model, optimizer = small()
+    optimizer.param_groups[0].update(step=7, loss=8)
+    with verbatim.Recorder(tmp_path / "c.db", model, optimizer) as recorder:
+        loss = update(model, optimizer)
+        recorder.step(loss=loss)
+    with verbatim.open(tmp_path / "c.db") as run:
+        frame = run.to_pandas()
+        assert frame.index.tolist() == [0] and frame["loss"].tolist() == [loss.item()]
     with verbatim.Recorder(tmp_path / "b.db"):
         pass
     with verbatim.open(tmp_path / "b.db") as run:

@@ -138,22 +138,13 @@ class Run:
         )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row per step, index `step`: loss, batch, random_state, outside, and each setting.
+        """One row per step, index `step`: loss, batch, random_state, outside, and each setting of
+        another name.
 
         Needs pandas.
         """
-        rows = [
-            {
-                "step": step.step,
-                "loss": step.loss,
-                "batch": step.batch,
-                "random_state": step.random_state,
-                "outside": ", ".join(step.outside),
-                **step.settings,
-            }
-            for step in self.steps
-        ]
         columns = ["step", "loss", "batch", "random_state", "outside"]
+        rows = [_frame_row(columns, step) for step in self.steps]
         frame = _pandas().DataFrame(rows or None, columns=None if rows else columns)
         return cast("pandas.DataFrame", frame.set_index("step"))
 
@@ -228,6 +219,12 @@ def _loss(bits: int) -> float | None:
         return None
     value: float = struct.unpack("<f", struct.pack("<I", bits))[0]
     return value
+
+
+def _frame_row(columns: list[str], step: Step) -> dict[str, Any]:
+    """A setting with the name of one of the columns is left out."""
+    own = (step.step, step.loss, step.batch, step.random_state, ", ".join(step.outside))
+    return {**dict.fromkeys(columns), **step.settings, **dict(zip(columns, own, strict=True))}
 
 
 def _layer(
