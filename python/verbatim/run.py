@@ -205,7 +205,8 @@ class Run:
 def open(path: str | os.PathLike[str]) -> Run:
     """Opens a record of a step run, also one that is being written or was never closed.
 
-    BadInputError where the file is missing, damaged, or no record of a step run.
+    BadInputError where the file is missing, damaged or no record; UsageError where it records
+    the training of a supernet.
     """
     return Run(path)
 
