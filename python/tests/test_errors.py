@@ -94,6 +94,19 @@ def test_tied_weights_are_one_layer_and_stay_so(tmp_path: Path) -> None:
         assert run.layers[0].op == "parameter float32[2,2] also 1.weight"
 
 
+def test_texts_that_are_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"caf\xe9".decode("utf-8", "surrogateescape")
+    monkeypatch.setattr(sys, "orig_argv", ["python", text])
+    monkeypatch.setenv("MKL_CBWR", text)
+    with pytest.raises(OSError), verbatim.Recorder(tmp_path / "a.db", name=text):
+        raise OSError(f"no file {text}")
+    with verbatim.open(tmp_path / "a.db") as run:
+        assert (run.status, run.status_detail) == ("interrupted", "OSError: no file caf?")
+        assert "caf?" in run.facts["command_line"] and run.name == "caf?"
+    with pytest.raises(verbatim.UsageError, match=r"caf\?.db is not UTF-8"):
+        verbatim.Recorder(tmp_path / f"{text}.db")
+
+
 def test_lazy_modules_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(verbatim.UsageError, match="weight has no shape yet"):
         verbatim.Recorder(tmp_path / "a.db", torch.nn.LazyLinear(3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from verbatim.errors import UsageError
 
@@ -23,6 +24,17 @@ def checked_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         raise UsageError(f"{what} is a str", f'Give a list of names: {what}=["{names}"].')
     return tuple(names)
+
+
+def as_utf8(text: str) -> str:
+    """What of the system's texts is not UTF-8, as "?"; Python keeps such bytes as surrogates."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def checked_path(path: Path) -> str:
+    if as_utf8(str(path)) != str(path):
+        raise UsageError(f"the path {as_utf8(str(path))} is not UTF-8", "Give another path.")
+    return str(path)
 
 
 def checked_number(step: int, last: int | None) -> int:

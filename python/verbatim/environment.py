@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from verbatim import _native
+from verbatim.arguments import as_utf8
 
 _CPU_VARIABLES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR")
 _CUDA_VARIABLES = ("CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE")
@@ -26,7 +27,7 @@ def describe(device: torch.device) -> dict[str, str]:
     facts["threads_per_stage"] = str(torch.get_num_threads())
     facts["deterministic_algorithms"] = _yes(torch.are_deterministic_algorithms_enabled())
     facts["float32_matmul_precision"] = _matmul_precision()
-    return facts
+    return {key: as_utf8(fact) for key, fact in facts.items()}
 
 
 def _matmul_precision() -> str:

@@ -13,7 +13,14 @@ from typing import Any, Literal
 import torch
 
 from verbatim import _native, circumstances, environment
-from verbatim.arguments import at_least, checked_names, checked_number, checked_seed
+from verbatim.arguments import (
+    as_utf8,
+    at_least,
+    checked_names,
+    checked_number,
+    checked_path,
+    checked_seed,
+)
 from verbatim.digests import Digester, NamedTensor, flatten
 from verbatim.distributed import rank as rank_of_process
 from verbatim.distributed import rank_path
@@ -113,7 +120,7 @@ class Recorder:
         self._recorded = False
         self._rank = rank_of_process() if rank is None else rank
         self._world_size = size_of_world() if world_size is None else world_size
-        self._path = str(rank_path(path, self._rank, self._world_size))
+        self._path = checked_path(rank_path(path, self._rank, self._world_size))
 
         self._models = named_models(model)
         self._optimizers = named_optimizers(optimizer)
@@ -274,7 +281,7 @@ class Recorder:
         self._closed = True
         self._hooks.remove()
         self._digester.release()
-        self._recording.close(status, detail)
+        self._recording.close(status, as_utf8(detail))
 
     def __enter__(self) -> Recorder:
         return self
@@ -329,7 +336,7 @@ class Recorder:
         device = self._device()
         return _native.open_recording(
             self._path,
-            name=name,
+            name=as_utf8(name),
             seed=checked_seed(seed),
             every=self._every,
             rank=self._rank,
@@ -338,8 +345,8 @@ class Recorder:
             gradients=self._takes_gradients,
             settings=settings,
             level=level,
-            folder=os.getcwd(),
-            command_line=shlex.join(sys.orig_argv),
+            folder=as_utf8(os.getcwd()),
+            command_line=as_utf8(shlex.join(sys.orig_argv)),
             device=str(device),
             steps_planned=0 if steps is None else self._planned(at_least(1, "steps", steps)),
             layers=self._layers.rows(self._weights) + self._captures.rows(),
