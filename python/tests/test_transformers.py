@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,7 @@ def train(
     trainer: type[Any] = transformers.Trainer,
     resume: Path | None = None,
     arguments: dict[str, Any] | None = None,
+    more: Sequence[Any] = (),
     **options: Any,
 ) -> Path:
     """Trains two epochs of 12 batches, with an evaluation after each."""
@@ -85,7 +89,7 @@ def train(
         args=settings,
         train_dataset=Text(),
         eval_dataset=Text(),
-        callbacks=[callback],
+        callbacks=[callback, *more],
     ).train(resume_from_checkpoint=str(resume) if resume else None)
     return folder / name
 
@@ -166,6 +170,22 @@ def test_an_exception_is_told_by_close(tmp_path: Path) -> None:
     with verbatim.open(tmp_path / "a.db") as run:
         assert (run.status, run.status_detail) == ("interrupted", "KeyError: gone")
         assert len(run) == 3
+
+
+def test_a_model_that_trains_can_be_copied(tmp_path: Path) -> None:
+    models: list[Any] = []
+
+    class Copy(transformers.TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            copies = (copy.deepcopy(kwargs["model"]), pickle.loads(pickle.dumps(kwargs["model"])))
+            for model in copies:
+                model(input_ids=torch.zeros(1, 8, dtype=torch.long))
+            models.extend(copies)
+
+    path = train(tmp_path, "a.db", arguments={"max_steps": 2}, more=[Copy()])
+    assert len(models) == 4
+    with verbatim.open(path) as run:
+        assert all(step.parts == () for step in run.steps)
 
 
 def test_ranks_have_records_of_their_own(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Where a recorder listens to modules and optimizers.
 
-A hook holds its recorder weakly. Copied or pickled with its model (an average of weights, a
+A hook holds its recorder, or whoever else listens, weakly. Copied or pickled with its model (an average of weights, a
 checkpoint) it becomes one that does nothing.
 """
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from verbatim.recorder import Recorder
 
 
-Listener = Callable[["Recorder", tuple[Any, ...]], None]
+Listener = Callable[[Any, tuple[Any, ...]], None]
 
 
 class Hook:
-    """Tells its recorder of an event, and never from within compiled code."""
+    """Tells its owner of an event, and never from within compiled code."""
 
-    def __init__(self, recorder: Recorder | None = None, listener: Listener | None = None) -> None:
-        self._recorder = None if recorder is None else weakref.ref(recorder)
+    def __init__(self, owner: object = None, listener: Listener | None = None) -> None:
+        self._owner = None if owner is None else weakref.ref(owner)
         self._listener = listener
         disable: Any = torch.compiler.disable
         self._call = disable(self._listen)
 
     def __call__(self, *event: Any) -> None:
-        if self._recorder is not None:
+        if self._owner is not None:
             self._call(event)
 
     def _listen(self, event: tuple[Any, ...]) -> None:
-        recorder = None if self._recorder is None else self._recorder()
-        if recorder is not None and self._listener is not None:
-            self._listener(recorder, event)
+        owner = None if self._owner is None else self._owner()
+        if owner is not None and self._listener is not None:
+            self._listener(owner, event)
 
     def __deepcopy__(self, memo: Any) -> Hook:
         return Hook()

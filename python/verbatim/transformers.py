@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import verbatim
 from verbatim._loop import Parts, ReplicaChecks, inner_optimizer, missing_package
+from verbatim.hooks import Hook
 
 if TYPE_CHECKING:
     import torch
@@ -92,13 +93,14 @@ class RecorderCallback(TrainerCallback):
         optimizer: Any = None,
         **kwargs: Any,
     ) -> None:
+        self._remove_hooks()  # of a training that ended with an exception
         options = {"seed": args.seed, "first_step": state.global_step + 1, **self._options}
         options["settings"] = {**_settings(args), **(options.get("settings") or {})}
         self._parts = Parts()
         self.recorder = verbatim.Recorder(self._path, model, inner_optimizer(optimizer), **options)
         self._hooks = [
-            model.register_forward_pre_hook(self._before_forward, with_kwargs=True),
-            model.register_forward_hook(self._after_forward, with_kwargs=True),
+            model.register_forward_pre_hook(Hook(self, _tell_input), with_kwargs=True),
+            model.register_forward_hook(Hook(self, _tell_output), with_kwargs=True),
         ]
 
     def on_optimizer_step(
@@ -117,11 +119,14 @@ class RecorderCallback(TrainerCallback):
 
     def close(self, status: str = "complete", detail: str = "") -> None:
         """Ends the record, where training ended with an exception: close("interrupted", "why")."""
+        self._remove_hooks()
+        if self.recorder is not None:
+            self.recorder.close(status, detail)  # type: ignore[arg-type]
+
+    def _remove_hooks(self) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
-        if self.recorder is not None:
-            self.recorder.close(status, detail)  # type: ignore[arg-type]
 
     def _before_forward(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not _is_training():
@@ -140,6 +145,14 @@ class RecorderCallback(TrainerCallback):
             self._parts.add(output.get("loss"))
         elif isinstance(output, tuple) and output and kwargs.get("labels") is not None:
             self._parts.add(output[0])
+
+
+def _tell_input(callback: RecorderCallback, event: tuple[Any, ...]) -> None:
+    callback._before_forward(*event)
+
+
+def _tell_output(callback: RecorderCallback, event: tuple[Any, ...]) -> None:
+    callback._after_forward(*event)
 
 
 def _is_training() -> bool:
