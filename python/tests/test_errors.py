@@ -94,6 +94,14 @@ def test_tied_weights_are_one_layer_and_stay_so(tmp_path: Path) -> None:
         assert run.layers[0].op == "parameter float32[2,2] also 1.weight"
 
 
+def test_activations_of_data_parallel_are_refused(tmp_path: Path) -> None:
+    model = torch.nn.DataParallel(small()[0])
+    verbatim.Recorder(tmp_path / "a.db", model, activations=["0"]).close()
+    model.device_ids = [0, 1]
+    with pytest.raises(verbatim.UsageError, match="DataParallel"):
+        verbatim.Recorder(tmp_path / "b.db", model, activations=["0"])
+
+
 def test_texts_that_are_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = b"caf\xe9".decode("utf-8", "surrogateescape")
     monkeypatch.setattr(sys, "orig_argv", ["python", text])

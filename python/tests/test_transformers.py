@@ -172,6 +172,14 @@ def test_an_exception_is_told_by_close(tmp_path: Path) -> None:
         assert len(run) == 3
 
 
+def test_data_parallel_is_refused(tmp_path: Path) -> None:
+    arguments = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    arguments._n_gpu = 2
+    callback = RecorderCallback(tmp_path / "a.db")
+    with pytest.raises(verbatim.UsageError, match="over 2 GPUs by DataParallel"):
+        callback.on_train_begin(arguments, transformers.TrainerState(), None)
+
+
 def test_a_model_that_trains_can_be_copied(tmp_path: Path) -> None:
     models: list[Any] = []
 

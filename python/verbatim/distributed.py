@@ -77,6 +77,15 @@ def unwrap(model: torch.nn.Module) -> torch.nn.Module:
         model = inner
 
 
+def is_split(model: torch.nn.Module) -> bool:
+    """Whether DataParallel runs copies of the model, on several devices in threads of their own."""
+    from torch.nn.parallel import DataParallel
+
+    while hasattr(model, "_orig_mod"):
+        model = model._orig_mod  # type: ignore[assignment]
+    return isinstance(model, DataParallel) and len(model.device_ids) > 1
+
+
 def check_replicas(recorder: Recorder, group: ProcessGroup | None = None) -> None:
     """Compares the parameters that all ranks recorded last, and raises where they differ.
 

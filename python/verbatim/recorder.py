@@ -23,7 +23,7 @@ from verbatim.arguments import (
 )
 from verbatim.digests import Digester, NamedTensor, flatten
 from verbatim.distributed import rank as rank_of_process
-from verbatim.distributed import rank_path
+from verbatim.distributed import is_split, rank_path
 from verbatim.distributed import world_size as size_of_world
 from verbatim.errors import UsageError
 from verbatim.going_on import Captures, GoingOn, loss_bits
@@ -131,6 +131,11 @@ class Recorder:
         self._digester = Digester(None if threads is None else at_least(1, "threads", threads))
         activations = checked_names("activations", activations)
         tensors = checked_names("tensors", tensors)
+        if activations and any(is_split(one) for one in self._models.values()):
+            raise UsageError(
+                "activations: DataParallel runs copies of the model in several threads",
+                "Use DistributedDataParallel, or record without activations.",
+            )
         self._captures = Captures(activations + tensors, len(self._layers.all), self._digester)
         self._weights = self._layers.digest(self._digester)
         self._writes = Writes(

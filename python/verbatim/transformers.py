@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import verbatim
 from verbatim._loop import Parts, ReplicaChecks, inner_optimizer, missing_package
+from verbatim.errors import UsageError
 from verbatim.hooks import Hook
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class RecorderCallback(TrainerCallback):
         optimizer: Any = None,
         **kwargs: Any,
     ) -> None:
+        if args.n_gpu > 1:
+            raise UsageError(
+                f"the Trainer splits its batches over {args.n_gpu} GPUs by DataParallel",
+                "Start it with torchrun, a process per GPU, or let it see one: "
+                "CUDA_VISIBLE_DEVICES=0.",
+            )
         self._remove_hooks()  # of a training that ended with an exception
         options = {"seed": args.seed, "first_step": state.global_step + 1, **self._options}
         options["settings"] = {**_settings(args), **(options.get("settings") or {})}
