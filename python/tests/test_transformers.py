@@ -19,7 +19,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 pytest.importorskip("accelerate", reason="the Trainer needs accelerate")
 
-from verbatim.transformers import RecorderCallback  # noqa: E402
+from verbatim.transformers import RecorderCallback, _recordable  # noqa: E402
 
 
 class Text(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
@@ -170,6 +170,13 @@ def test_an_exception_is_told_by_close(tmp_path: Path) -> None:
     with verbatim.open(tmp_path / "a.db") as run:
         assert (run.status, run.status_detail) == ("interrupted", "KeyError: gone")
         assert len(run) == 3
+
+
+def test_lists_and_dicts_of_tensors_are_data() -> None:
+    tensors = [torch.zeros(2), torch.ones(3)]
+    given = {"images": tensors, "sizes": {"a": (1, 2)}, "cache": object(), "mixed": [1, object()]}
+    kept = {"0": True, "images": tensors, "sizes": {"a": (1, 2)}}
+    assert _recordable((True, None), given) == kept
 
 
 def test_data_parallel_is_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import verbatim
 from verbatim._loop import Parts, ReplicaChecks, inner_optimizer, missing_package
+from verbatim.digests import flatten
 from verbatim.errors import UsageError
 from verbatim.hooks import Hook
 
@@ -170,11 +171,15 @@ def _is_training() -> bool:
 
 def _recordable(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Arguments of forward that are data, by name; positional ones by their number."""
-    import torch
-
-    data = (torch.Tensor, bool, int, float, str)
     named = {**{str(number): value for number, value in enumerate(args)}, **kwargs}
-    return {name: value for name, value in named.items() if isinstance(value, data)}
+    return {name: value for name, value in named.items() if _is_data(value)}
+
+
+def _is_data(value: Any) -> bool:
+    try:
+        return bool(list(flatten(value, "")))
+    except UsageError:
+        return False
 
 
 def _settings(args: TrainingArguments) -> dict[str, str | int | float]:
