@@ -280,6 +280,34 @@ def test_gradients_are_those_of_the_update_even_after_zero_grad(tmp_path: Path) 
     assert step.layers["0.weight"].gradients is not None
 
 
+def test_an_optimizer_around_another_is_recorded_where_it_has_a_state(tmp_path: Path) -> None:
+    class Around(torch.optim.Optimizer):
+        def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+            self.optimizer = optimizer
+            super().__init__([{"params": optimizer.param_groups[0]["params"]}], {"pull": 0.5})
+
+        def step(self, closure: Any = None) -> None:
+            self.optimizer.step(closure)
+            for parameter in self.param_groups[0]["params"]:
+                self.state[parameter]["slow"] = parameter.detach().clone()
+
+    class Thin(Around):
+        def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+            super().__init__(optimizer)
+            self.state, self.param_groups = optimizer.state, optimizer.param_groups
+
+    found = {}
+    for kind in (Around, Thin):
+        model, optimizer = small()
+        around = kind(optimizer)
+        with verbatim.Recorder(tmp_path / f"{kind.__name__}.db", model, around) as recorder:
+            update(model, around)
+            recorder.step()
+        found[kind] = steps_of(tmp_path / f"{kind.__name__}.db")[0]
+    assert (found[Around].settings["pull"], found[Thin].settings["lr"]) == (0.5, 0.1)
+    assert found[Around].layers["0.weight"].optimizer_state is not None
+
+
 def test_gradients_are_those_of_each_optimizers_last_update(tmp_path: Path) -> None:
     models = {name: torch.nn.Linear(2, 1, bias=False) for name in ("maker", "judge")}
     optimizers = {name: torch.optim.SGD(m.parameters(), lr=0.1) for name, m in models.items()}

@@ -25,15 +25,6 @@ def missing_package(module: str, package: str) -> MissingPackageError:
     )
 
 
-def inner_optimizer(optimizer: Any) -> Any:
-    """The torch optimizer within a wrapper, such as accelerate's."""
-    import torch
-
-    while isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
-        optimizer = optimizer.optimizer
-    return optimizer
-
-
 class Parts:
     """Losses of the parts of one step: one, or several where gradients are accumulated."""
 

@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import verbatim
-from verbatim._loop import Parts, ReplicaChecks, inner_optimizer, missing_package
+from verbatim._loop import Parts, ReplicaChecks, missing_package
+from verbatim.layers import inner_optimizer
 
 if TYPE_CHECKING:
     import torch

@@ -287,14 +287,21 @@ def named_models(model: Any) -> dict[str, torch.nn.Module]:
 def named_optimizers(optimizer: Any) -> dict[str, torch.optim.Optimizer]:
     """What a caller gave as optimizer, by name, without wrappers such as accelerate's."""
     named = _named("optimizer", torch.optim.Optimizer, optimizer)
-    return {name: _inner_optimizer(one) for name, one in named.items()}
+    return {name: inner_optimizer(one) for name, one in named.items()}
 
 
-def _inner_optimizer(optimizer: Any) -> torch.optim.Optimizer:
-    while isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
-        optimizer = optimizer.optimizer
-    assert isinstance(optimizer, torch.optim.Optimizer)
-    return optimizer
+def inner_optimizer(optimizer: Any) -> Any:
+    """The torch optimizer within a wrapper, such as accelerate's, that has the same state.
+
+    One with a state of its own (Lookahead, SAM) is no mere wrapper.
+    """
+    while True:
+        inner = getattr(optimizer, "optimizer", None)
+        if not isinstance(inner, torch.optim.Optimizer):
+            return optimizer
+        if getattr(optimizer, "state", None) is not inner.state:
+            return optimizer
+        optimizer = inner
 
 
 def _named(what: str, kind: type[Any], given: Any) -> dict[str, Any]:

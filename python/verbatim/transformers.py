@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import verbatim
-from verbatim._loop import Parts, ReplicaChecks, inner_optimizer, missing_package
+from verbatim._loop import Parts, ReplicaChecks, missing_package
 from verbatim.digests import flatten
 from verbatim.errors import UsageError
 from verbatim.hooks import Hook
+from verbatim.layers import inner_optimizer
 
 if TYPE_CHECKING:
     import torch
