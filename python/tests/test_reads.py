@@ -22,7 +22,7 @@ def add_in_place(model: torch.nn.Module) -> None:
 
 def replace_data(model: torch.nn.Module) -> None:
     weight = model.get_parameter("0.weight")
-    weight.data = weight.data.clone()
+    weight.data = weight.data + 1
 
 
 def replace_parameter(model: torch.nn.Module) -> None:
@@ -30,7 +30,7 @@ def replace_parameter(model: torch.nn.Module) -> None:
 
 
 def load_by_assignment(model: torch.nn.Module) -> None:
-    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    state = {name: tensor + 1 for name, tensor in model.state_dict().items()}
     model.load_state_dict(state, assign=True)
 
 
@@ -69,6 +69,7 @@ BUFFERS = ("1.running_mean", "1.running_var", "1.num_batches_tracked")
         (evaluate_in_training_mode, BUFFERS),
         (lambda model: model(torch.randn(5, 3)), ()),  # a forward pass begins the step
         (lambda model: model.eval(), ()),
+        (lambda model: model.double().float(), ()),  # other memory, equal values
     ],
 )
 @pytest.mark.parametrize("reads", ["versions", "digests"])

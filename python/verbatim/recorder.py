@@ -139,7 +139,11 @@ class Recorder:
         self._captures = Captures(activations + tensors, len(self._layers.all), self._digester)
         self._weights = self._layers.digest(self._digester)
         self._writes = Writes(
-            self._layers, self._digester, reads, leave_out_buffers=self._world_size > 1
+            self._layers,
+            self._digester,
+            reads,
+            leave_out_buffers=self._world_size > 1,
+            initial=self._weights,
         )
         self._now = GoingOn()
         self._hooks = Hooks(self)
