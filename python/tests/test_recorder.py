@@ -191,6 +191,29 @@ def test_a_trainer_may_number_its_steps(tmp_path: Path) -> None:
     assert [step.step for step in steps_of(tmp_path / "a.db")] == [5, 10]
 
 
+def test_numbers_that_come_as_a_surprise(tmp_path: Path) -> None:
+    model, optimizer = small()
+
+    def step(recorder: verbatim.Recorder, number: int) -> bool:
+        recorder.add_batch([number])
+        update(model, optimizer)
+        return recorder.step(step=number)
+
+    with verbatim.Recorder(tmp_path / "a.db", model, optimizer, every=4) as recorder:
+        # From the first number and from the second nothing can be foreseen, then 6 and 8.
+        assert [step(recorder, n) for n in (2, 4, 6, 8)] == [False, True, False, True]
+        assert not step(recorder, 11)
+        assert step(recorder, 12)  # irregular by now: always prepared
+    assert all(one.batch and one.random_state for one in steps_of(tmp_path / "a.db"))
+    with verbatim.Recorder(tmp_path / "b.db", model, optimizer, every=4) as recorder:
+        for number in (1, 2, 3):
+            assert not step(recorder, number)
+        assert step(recorder, 4)
+        with pytest.raises(verbatim.UsageError, match="step 8: after step 4 another number"):
+            step(recorder, 8)
+    assert [one.step for one in steps_of(tmp_path / "b.db")] == [4]
+
+
 def test_parts_of_a_batch(tmp_path: Path) -> None:
     with verbatim.Recorder(tmp_path / "a.db") as recorder:
         for parts in ([[1], [2]], [[2], [1]], [[1]]):

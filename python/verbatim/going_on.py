@@ -22,6 +22,8 @@ class GoingOn:
     """Facts gathered between two calls of `Recorder.step`."""
 
     began: bool = False
+    lacks: bool = False
+    """Whether something was not gathered, since no step was expected that is recorded."""
     random_state: list[NamedTensor] | None = None
     """Of all generators, as they were when the step began."""
     evaluating: str = ""

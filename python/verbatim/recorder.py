@@ -17,7 +17,6 @@ from verbatim.arguments import (
     as_utf8,
     at_least,
     checked_names,
-    checked_number,
     checked_path,
     checked_seed,
 )
@@ -29,6 +28,7 @@ from verbatim.errors import UsageError
 from verbatim.going_on import Captures, GoingOn, loss_bits
 from verbatim.hooks import Hooks
 from verbatim.layers import ModelLayers, named_models, named_optimizers
+from verbatim.numbering import Numbering
 from verbatim.writes import Writes
 
 Scalar = str | int | float | bool
@@ -113,10 +113,9 @@ class Recorder:
     ) -> None:
         self._closed = True  # until all is well
         self._process = os.getpid()
-        self._every = at_least(1, "every", every)
-        self._next = at_least(0, "first_step", first_step)
-        self._stride = 1
-        self._last_step: int | None = None
+        self._numbering = Numbering(
+            at_least(0, "first_step", first_step), at_least(1, "every", every)
+        )
         self._recorded = False
         self._rank = rank_of_process() if rank is None else rank
         self._world_size = size_of_world() if world_size is None else world_size
@@ -184,7 +183,7 @@ class Recorder:
     @property
     def last_step(self) -> int | None:
         """Number of the latest step, recorded or not; None before the first."""
-        return self._last_step
+        return self._numbering.last
 
     @property
     def layer_names(self) -> tuple[str, ...]:
@@ -211,9 +210,10 @@ class Recorder:
         self._check_usable("begin")
         if self._now.began:
             return
-        self._writes.look(thoroughly=self._is_due())
+        gathers = self._gathers()
+        self._writes.look(thoroughly=gathers)
         self._now.began = True
-        if not self._is_due():
+        if not gathers:
             return
         if self._takes_random_state:
             self._now.random_state = circumstances.random_state()
@@ -226,7 +226,7 @@ class Recorder:
         their digests, in order.
         """
         self._check_usable("add_batch")
-        if self._is_due():
+        if self._gathers():
             self._now.parts.append(self._batch_digest(batch))
 
     def capture(self, name: str, tensor: torch.Tensor) -> None:
@@ -235,7 +235,7 @@ class Recorder:
         The same name may be given several times within a step: its occurrences are counted.
         """
         self._check_usable("capture")
-        if self._is_due():
+        if self._gathers():
             self._captures.add(name, tensor)
 
     def step(
@@ -253,24 +253,25 @@ class Recorder:
             batch: What the step was trained on: a tensor or array, or lists, tuples and dicts of
                 them, of numbers and of text. With `add_batch`, leave it out.
             step: The trainer's own number of this step, greater than the last; default: one more
-                than the last, or `first_step`.
+                than the last, or `first_step`. With `every`, numbers should ascend by the same: a
+                step whose number comes as a surprise cannot be recorded, and raises.
             tensors: Tensors to digest, by names declared as `tensors`.
 
         Returns whether the step was recorded (see `every`). What is recorded is on the disk within
         a second; an error of the disk is raised by a later call, `close` at the latest.
         """
         self._check_usable("step")
-        number = self._number(step)
-        is_due = number % self._every == 0
+        number = self._numbering.number(step)
+        is_due = self._numbering.is_recorded(number)
         if is_due:
             self._record(number, loss, batch, tensors or {})
         self._recorded = is_due
-        self._stride = number - self._last_step if self._last_step is not None else 1
-        self._last_step = number
-        self._next = number + self._stride
+        self._numbering.end(number, is_given=step is not None)
         self._now = GoingOn()
         self._captures.clear()
-        self._writes.settle(self._weights if is_due else None, is_next_due=self._is_due())
+        self._writes.settle(
+            self._weights if is_due else None, is_next_due=self._numbering.may_be_recorded()
+        )
         return is_due
 
     def close(
@@ -347,7 +348,7 @@ class Recorder:
             self._path,
             name=as_utf8(name),
             seed=checked_seed(seed),
-            every=self._every,
+            every=self._numbering.every,
             rank=self._rank,
             world_size=self._world_size,
             optimizer_state=self._takes_state,
@@ -357,7 +358,7 @@ class Recorder:
             folder=as_utf8(os.getcwd()),
             command_line=as_utf8(shlex.join(sys.orig_argv)),
             device=str(device),
-            steps_planned=0 if steps is None else self._planned(at_least(1, "steps", steps)),
+            steps_planned=0 if steps is None else self._numbering.planned(at_least(1, "steps", steps)),
             layers=self._layers.rows(self._weights) + self._captures.rows(),
             environment=environment.describe(device),
             overwrite=overwrite,
@@ -367,6 +368,7 @@ class Recorder:
         self, number: int, loss: Any, batch: Any, tensors: Mapping[str, torch.Tensor]
     ) -> None:
         self._check_began()
+        self._check_gathered(number)
         bits = loss_bits(loss)
         parts = [*self._now.parts, *([] if batch is None else [self._batch_digest(batch)])]
         captured = self._captures.with_more(tensors)
@@ -452,33 +454,26 @@ class Recorder:
     def on_activation(self, name: str, output: Any) -> None:
         if self._closed or os.getpid() != self._process or not torch.is_grad_enabled():
             return
-        if self._is_due():
+        if self._gathers():
             self._captures.add(name, output)
 
     def before_update(self, name: str) -> None:
-        if self._is_due():
+        if self._gathers():
             self._now.settings.update(
                 circumstances.optimizer_settings({name: self._optimizers[name]})
             )
 
     def after_update(self, name: str) -> None:
         """Other optimizers' gradients may be of the step before still; the latest update counts."""
-        if self._takes_gradients and self._is_due():
+        if self._takes_gradients and self._gathers():
             ids = self._layers.updated_by(self._optimizers[name])
             self._note_gradients(self._layers.tensors(), ids)
 
-    def _is_due(self) -> bool:
-        """Whether the step that goes on will be recorded, as far as its number can be told."""
-        return self._next % self._every == 0
-
-    def _number(self, step: int | None) -> int:
-        if step is None:
-            return self._next if self._last_step is None else self._last_step + 1
-        return checked_number(step, self._last_step)
-
-    def _planned(self, steps: int) -> int:
-        first = -(-self._next // self._every)
-        return max((self._next + steps - 1) // self._every - first + 1, 0)
+    def _gathers(self) -> bool:
+        """Whether to note things of the step that goes on; remembers that some were not."""
+        gathers = self._numbering.may_be_recorded()
+        self._now.lacks = self._now.lacks or not gathers
+        return gathers
 
     def _check_usable(self, call: str) -> None:
         if os.getpid() != self._process:
@@ -499,6 +494,14 @@ class Recorder:
                 "step: no forward pass of the model was seen since the step before",
                 "Call the model itself, `model(x)`, with gradients enabled; or, where only parts "
                 "of it are called or it was compiled apart, recorder.begin() before the step.",
+            )
+
+    def _check_gathered(self, number: int) -> None:
+        if self._now.lacks:
+            raise UsageError(
+                f"step {number}: after step {self._numbering.last} another number was expected, "
+                "one that is not recorded, and so its batch and generators were not noted",
+                "Pass step numbers that ascend by one, or record every step (every=1).",
             )
 
     def _classes(self) -> dict[str, Scalar]:
