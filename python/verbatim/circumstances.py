@@ -30,6 +30,20 @@ def random_state() -> list[NamedTensor]:
     return states
 
 
+def drawn_from(before: list[NamedTensor]) -> list[NamedTensor]:
+    """Those of the generators that have been drawn from since, as they were before.
+
+    Others had no effect, and differ where nobody seeds them: NumPy's and Python's start from the
+    system's entropy.
+    """
+    now = dict(random_state())
+    return [
+        (name, state)
+        for name, state in before
+        if name not in now or not torch.equal(state, now[name])
+    ]
+
+
 def _numpy_state() -> bytes:
     state: Any = sys.modules["numpy"].random.get_state(legacy=True)
     if not isinstance(state, tuple):
@@ -40,6 +54,14 @@ def _numpy_state() -> bytes:
 
 def _bytes(value: bytes) -> torch.Tensor:
     return torch.frombuffer(bytearray(value), dtype=torch.uint8)
+
+
+def optimizer_classes(optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Scalar]:
+    """Settings of the run: "optimizer", or "name.optimizer"."""
+    return {
+        (f"{name}.optimizer" if name else "optimizer"): type(optimizer).__qualname__
+        for name, optimizer in optimizers.items()
+    }
 
 
 _PARAMETERS = ("params", "param_names")

@@ -1,7 +1,7 @@
 """Where a recorder listens to modules and optimizers.
 
-A hook holds its recorder, or whoever else listens, weakly. Copied or pickled with its model (an average of weights, a
-checkpoint) it becomes one that does nothing.
+A hook holds its recorder, or whoever else listens, weakly. Copied or pickled with its model (an
+average of weights, a checkpoint) it becomes one that does nothing.
 """
 
 from __future__ import annotations

@@ -148,9 +148,8 @@ class Recorder:
         self._hooks = Hooks(self)
         modules = self._layers.modules_named(activations)
 
-        self._recording = self._open(
-            name, seed, {**self._classes(), **(settings or {})}, steps, overwrite
-        )
+        classes = circumstances.optimizer_classes(self._optimizers)
+        self._recording = self._open(name, seed, {**classes, **(settings or {})}, steps, overwrite)
         self._closed = False
         self._hooks.add_to_models(self._models.values(), modules)
         self._hooks.add_to_optimizers(self._optimizers)
@@ -344,6 +343,7 @@ class Recorder:
         is_full = self._takes_gradients or bool(self._captures.names)
         level = "full" if is_full else "weights" if self._layers.all else "losses"
         device = self._device()
+        planned = 0 if steps is None else self._numbering.planned(at_least(1, "steps", steps))
         return _native.open_recording(
             self._path,
             name=as_utf8(name),
@@ -358,7 +358,7 @@ class Recorder:
             folder=as_utf8(os.getcwd()),
             command_line=as_utf8(shlex.join(sys.orig_argv)),
             device=str(device),
-            steps_planned=0 if steps is None else self._numbering.planned(at_least(1, "steps", steps)),
+            steps_planned=planned,
             layers=self._layers.rows(self._weights) + self._captures.rows(),
             environment=environment.describe(device),
             overwrite=overwrite,
@@ -404,20 +404,9 @@ class Recorder:
         return settings
 
     def _digest_random_state(self) -> bytes | None:
-        """Of the generators that the step drew from, as they were when it began.
-
-        Others had no effect, and differ where nobody seeds them: NumPy's and Python's start from
-        the system's entropy.
-        """
         if self._now.random_state is None:
             return None
-        now = dict(circumstances.random_state())
-        drawn = [
-            (name, state)
-            for name, state in self._now.random_state
-            if name not in now or not torch.equal(state, now[name])
-        ]
-        return self._digester.named([drawn])[0]
+        return self._digester.named([circumstances.drawn_from(self._now.random_state)])[0]
 
     def _digest_states(self, tensors: list[torch.Tensor]) -> dict[int, bytes]:
         if not self._takes_state:
@@ -503,12 +492,6 @@ class Recorder:
                 "one that is not recorded, and so its batch and generators were not noted",
                 "Pass step numbers that ascend by one, or record every step (every=1).",
             )
-
-    def _classes(self) -> dict[str, Scalar]:
-        return {
-            (f"{name}.optimizer" if name else "optimizer"): type(optimizer).__qualname__
-            for name, optimizer in self._optimizers.items()
-        }
 
     def _device(self) -> torch.device:
         tensors = self._layers.tensors()
