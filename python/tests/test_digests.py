@@ -24,6 +24,32 @@ NUMBERS = {
 }
 
 
+# Of shape (2, 3), elements the bytes 0, 1, 2, …: tests/recorder/dtype_digests.h has the same.
+PINNED = {
+    "float32": "02192f48d5437fb970b79376458574e8",
+    "float64": "bc7802acf003d76ddab0e8bc85c86572",
+    "float16": "a3f35a29ce40b76a6e739c04a9f1b126",
+    "bfloat16": "fe339897c5afbe874749df315fa435a3",
+    "int64": "c97280aa48884e532702238b9b1710be",
+    "int32": "14b3ffdf8d342a714a4b777d419ab58c",
+    "uint8": "58f99cb413ef5ac5c38906094d30e440",
+    "bool": "1119a3c25bd250d9dca9cb08208311a9",
+    "int8": "670b052dae6ad806b0f18f4bc57c6f2e",
+    "int16": "c0810aa3bd1d3c45497e05971002d591",
+    "uint16": "7180b6565b8b24c10cbde59ad7c22a2d",
+    "uint32": "274b423d59949d273bc248a16ce90252",
+    "uint64": "ab94d5eea0eb68eb5cd17daf54bcabf0",
+    "complex32": "cfbc2ab3157ecf053ce6ed51647056f3",
+    "complex64": "df918d8b9ba44ecd86d570ff5d6c0a87",
+    "complex128": "c808c82ba648b3249fc47c02b2f08cdb",
+    "float8_e4m3fn": "9d4191f9604d7ac49efd2cd174948ccd",
+    "float8_e5m2": "a22d05bc4227d9db6cf34244a6965407",
+    "float8_e4m3fnuz": "78c1768cbe5dab66c7a89041bfe56e1f",
+    "float8_e5m2fnuz": "3c0e15f4462393267eb3642e47fc6a4f",
+    "float8_e8m0fnu": "8eeb1b7c266bf239f660198381fd7927",
+}
+
+
 def by_the_page(tensor: torch.Tensor) -> bytes:
     """The page's definition, written out a second time."""
     data = bytes(tensor.contiguous().reshape(-1).view(torch.uint8).tolist())
@@ -48,6 +74,15 @@ def test_literals_of_the_format_page() -> None:
     assert digest(ramp).hex() == "6084219344dc82abfb9d9f99a3b959d5"
     named = Digester().named([[("weight", matrix), ("bias", scalar)]])
     assert named[0].hex() == "17b23826e04c246f505078ed3498088c"
+
+
+def test_every_element_type_is_pinned() -> None:
+    assert list(PINNED) == list(NUMBERS)
+    for name, pinned in PINNED.items():
+        if hasattr(torch, name):
+            dtype = getattr(torch, name)
+            raw = torch.arange(6 * dtype.itemsize, dtype=torch.uint8)
+            assert digest(raw.view(dtype).reshape(2, 3)).hex() == pinned, name
 
 
 def test_every_element_type_has_the_number_of_the_page() -> None:

@@ -11,11 +11,13 @@
 #include <bit>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "recorder/c/verbatim_recorder.h"
 #include "recorder/digest.h"
 #include "recorder/step_spec.h"
+#include "tests/recorder/dtype_digests.h"
 #include "tests/store/sample_record.h"
 
 namespace verbatim {
@@ -150,6 +152,20 @@ TEST_F(RecorderC, WhatIsRecordedIsReadBack) {
   const AccessRow count{1, -1, -1, 0, SampleDigest(40), {}, {}};
   EXPECT_THAT(subnet.accesses, ElementsAre(weight, count));
   EXPECT_THAT(subnet.activations, ElementsAre(ActivationRow{0, 2, SampleDigest(50)}));
+}
+
+TEST_F(RecorderC, DigestsOfEveryElementTypeArePinned) {
+  std::array<std::uint8_t, 6 * 16> bytes;
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  const std::array<std::int64_t, 2> shape = {2, 3};
+  for (const DTypeDigest& c : kDTypeDigests) {
+    const auto dtype = static_cast<std::int32_t>(*DTypeFromName(c.dtype));
+    const verbatim_tensor tensor{c.dtype, bytes.data(), 6 * c.element_bytes,
+                                 dtype,   shape.data(), 2};
+    verbatim_digest digest;
+    ASSERT_EQ(verbatim_digest_tensor(&tensor, &digest), VERBATIM_OK) << c.dtype;
+    EXPECT_EQ(ToHex(FromC(digest)), c.hex) << c.dtype;
+  }
 }
 
 TEST_F(RecorderC, DigestsAreThoseOfTheFormat) {
