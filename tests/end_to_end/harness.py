@@ -163,27 +163,27 @@ class LongRunTest(EndToEndTest):
         process = subprocess.Popen(command(arguments), env=environment(), text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            self.await_subnets(process, record, subnets)
+            self.await_rows(process, record, subnets)
             yield process
         finally:
             process.kill()
             process.communicate()
 
-    def await_subnets(self, process, record, subnets):
+    def await_rows(self, process, record, count, table="subnets"):
         deadline = time.monotonic() + TIMEOUT_S
-        while self.committed(record) < subnets:
+        while self.committed(record, table) < count:
             self.assertLess(time.monotonic(), deadline, "nothing was committed")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=0.02)
                 self.fail(f"training ended early: {process.communicate()}")
 
-    def committed(self, record):
+    def committed(self, record, table="subnets"):
         try:
             database = sqlite3.connect(f"file:{record}?mode=ro", uri=True)
         except sqlite3.OperationalError:
             return 0
         with contextlib.closing(database), contextlib.suppress(sqlite3.OperationalError):
-            return database.execute("SELECT count(*) FROM subnets").fetchone()[0]
+            return database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         return 0
 
     def end(self, process, number):

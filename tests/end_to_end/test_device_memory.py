@@ -95,6 +95,7 @@ class Interrupted(LongRunTest):
         record, whole = killed / "run.db", self.folder / "whole.db"
         with self.training(record, *self.BUDGET, "--checkpoint-every", "4",
                            subnets=40, length=length) as process:
+            self.await_rows(process, record, 1, "checkpoints")
             self.end(process, signal.SIGKILL)
         self.train("--subnets", length, record=whole.name)
         again = shutil.copytree(killed, self.folder / "again") / "run.db"

@@ -45,6 +45,7 @@ class FileFaults(EndToEndTest):
         counted.mkdir()
         self.count = operations(counted, *self.training(counted))
         self.assertGreater(self.count, 50)
+        self.point = 0
 
     def training(self, folder):
         return ["train", self.spec, "-o", folder / "run.db", "--stages", "2", *CHECKPOINTS, *HEADS,

@@ -118,7 +118,7 @@ class Outside(HostsTest):
         """A run that is stopped in the end."""
         arguments = self.arguments(*self.known(*options), changes=LONG)
         with Ranks(HOSTS, *arguments, **self.places()) as started:
-            self.await_subnets(started.processes[0], self.record, 5)
+            self.await_rows(started.processes[0], self.record, 5)
             self.results = None
             yield started.processes
             started.processes[-1].send_signal(signal.SIGINT)
