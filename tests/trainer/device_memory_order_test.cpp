@@ -11,7 +11,6 @@
 
 #include "tests/trainer/fake_device.h"
 #include "tests/trainer/fake_payloads.h"
-#include "tests/trainer/memory_sink.h"
 #include "tests/trainer/order_check.h"
 
 namespace verbatim {
@@ -109,42 +108,12 @@ TEST(DeviceMemoryOrderTest, AWaitThatIsLeftOutIsNoticed) {
 TEST(DeviceMemoryOrderTest, FullRecordsAndCheckpointsAreTheSame) {
   Spec spec = SmallSpec();
   spec.training.microbatches = 2;
-  const auto train = [&](FakeDevice* device, MemorySink& sink) {
-    Experiment experiment = MakeExperiment(spec);
-    TrainingOptions options = OptionsOf(spec, kStages, 1);
-    if (!device) options.device_memory.reset();
-    options.record_level = RecordLevel::kFull;
-    options.checkpoints.sink = &sink;
-    options.checkpoints.every = 5;
-    if (device) options.open_stream = device->Opener();
-    return ContentsOf(TrainedRows(experiment, options));
-  };
-  MemorySink expected;
-  const auto reference = train(nullptr, expected);
-  for (const std::uint32_t seed : {1, 2, 3}) {
-    FakeDevice device(seed);
-    MemorySink sink;
-    EXPECT_TRUE(train(&device, sink) == reference) << "seed " << seed;
-    EXPECT_TRUE(sink.rows == expected.rows) << "seed " << seed;
-  }
+  ExpectSameRecordsOnDevices(spec, OptionsOf(spec, kStages, 1));
 }
 
 TEST(DeviceMemoryOrderTest, RanksTellTheSame) {
   const Spec spec = DelayedRanksSpec(3, 1);
-  const RanksRun reference = TrainAlone(spec, SequentialOptions());
-  for (const int ranks : {2, 3}) {
-    SCOPED_TRACE(::testing::Message() << ranks << " ranks");
-    std::vector<std::unique_ptr<FakeDevice>> devices;
-    for (int rank = 0; rank < ranks; ++rank) {
-      devices.push_back(std::make_unique<FakeDevice>(static_cast<std::uint32_t>(rank)));
-    }
-    RanksSetting setting;
-    setting.prepare = [&](int rank, TrainingOptions& options, Experiment&) {
-      options.open_stream = devices[rank]->Opener();
-    };
-    const RanksRun run = TrainOnRanks(spec, ranks, OptionsOf(spec, 4, 1), setting);
-    ExpectEqual(run, reference);
-  }
+  ExpectSameBitsOnRanks(spec, OptionsOf(spec, 4, 1));
 }
 
 TEST(DeviceMemoryOrderTest, LayersThatMoveGoPastTheChannelsBetweenDevices) {

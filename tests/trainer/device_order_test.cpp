@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tests/trainer/fake_device.h"
-#include "tests/trainer/memory_sink.h"
 #include "tests/trainer/order_check.h"
 #include "tests/trainer/ranks_run.h"
 #include "tests/trainer/small_run.h"
@@ -54,44 +53,15 @@ TEST(DeviceOrderTest, AStreamThatForgetsToWaitIsNoticed) {
 TEST(DeviceOrderTest, FullRecordsAndCheckpointsAreTheSame) {
   Spec spec = SmallSpec();
   spec.training.microbatches = 2;
-  const auto train = [&](FakeDevice* device, MemorySink& sink) {
-    Experiment experiment = MakeExperiment(spec);
-    TrainingOptions options;
-    options.stages = 3;
-    options.record_level = RecordLevel::kFull;
-    options.checkpoints.sink = &sink;
-    options.checkpoints.every = 5;
-    if (device) options.open_stream = device->Opener();
-    return ContentsOf(TrainedRows(experiment, options));
-  };
-  MemorySink expected;
-  const auto reference = train(nullptr, expected);
-  for (const std::uint32_t seed : {1, 2, 3}) {
-    FakeDevice device(seed);
-    MemorySink sink;
-    EXPECT_TRUE(train(&device, sink) == reference) << "seed " << seed;
-    EXPECT_TRUE(sink.rows == expected.rows) << "seed " << seed;
-  }
+  TrainingOptions options;
+  options.stages = 3;
+  ExpectSameRecordsOnDevices(spec, options);
 }
 
 TEST(DeviceOrderTest, RanksTellTheSame) {
-  const Spec spec = DelayedRanksSpec(3, 1);
-  const RanksRun reference = TrainAlone(spec, SequentialOptions());
-  for (const int ranks : {2, 3}) {
-    SCOPED_TRACE(::testing::Message() << ranks << " ranks");
-    std::vector<std::unique_ptr<FakeDevice>> devices;
-    for (int rank = 0; rank < ranks; ++rank) {
-      devices.push_back(std::make_unique<FakeDevice>(static_cast<std::uint32_t>(rank)));
-    }
-    RanksSetting setting;
-    setting.prepare = [&](int rank, TrainingOptions& options, Experiment&) {
-      options.open_stream = devices[rank]->Opener();
-    };
-    TrainingOptions options;
-    options.stages = 4;
-    const RanksRun run = TrainOnRanks(spec, ranks, options, setting);
-    ExpectEqual(run, reference);
-  }
+  TrainingOptions options;
+  options.stages = 4;
+  ExpectSameBitsOnRanks(DelayedRanksSpec(3, 1), options);
 }
 
 TEST(DeviceOrderTest, NoMoreSubnetsAreInFlightThanAllowed) {

@@ -5,14 +5,17 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "tests/trainer/fake_device.h"
+#include "tests/trainer/memory_sink.h"
 #include "tests/trainer/random_delays.h"
 #include "tests/trainer/ranks_run.h"
+#include "tests/trainer/small_run.h"
 
 namespace verbatim {
 
@@ -124,6 +127,46 @@ inline void ExpectEqual(const RanksRun& run, const RanksRun& reference) {
   // Without printing them: they are no text.
   EXPECT_TRUE(ContentsOf(run.rows) == ContentsOf(reference.rows));
   EXPECT_TRUE(run.layers == reference.layers);
+}
+
+/// Full records and checkpoints of a training with `options` on devices are those of the same
+/// without devices and without a budget.
+inline void ExpectSameRecordsOnDevices(const Spec& spec, const TrainingOptions& options) {
+  const auto train = [&](FakeDevice* device, MemorySink& sink) {
+    Experiment experiment = MakeExperiment(spec);
+    TrainingOptions these = options;
+    if (!device) these.device_memory.reset();
+    these.record_level = RecordLevel::kFull;
+    these.checkpoints.sink = &sink;
+    these.checkpoints.every = 5;
+    if (device) these.open_stream = device->Opener();
+    return ContentsOf(TrainedRows(experiment, these));
+  };
+  MemorySink expected;
+  const auto reference = train(nullptr, expected);
+  for (const std::uint32_t seed : {1, 2, 3}) {
+    FakeDevice device(seed);
+    MemorySink sink;
+    EXPECT_TRUE(train(&device, sink) == reference) << "seed " << seed;
+    EXPECT_TRUE(sink.rows == expected.rows) << "seed " << seed;
+  }
+}
+
+/// Ranks with a device each leave the sequential reference's bits.
+inline void ExpectSameBitsOnRanks(const Spec& spec, const TrainingOptions& options) {
+  const RanksRun reference = TrainAlone(spec, SequentialOptions());
+  for (const int ranks : {2, 3}) {
+    SCOPED_TRACE(::testing::Message() << ranks << " ranks");
+    std::vector<std::unique_ptr<FakeDevice>> devices;
+    for (int rank = 0; rank < ranks; ++rank) {
+      devices.push_back(std::make_unique<FakeDevice>(static_cast<std::uint32_t>(rank)));
+    }
+    RanksSetting setting;
+    setting.prepare = [&](int rank, TrainingOptions& these, Experiment&) {
+      these.open_stream = devices[static_cast<std::size_t>(rank)]->Opener();
+    };
+    ExpectEqual(TrainOnRanks(spec, ranks, options, setting), reference);
+  }
 }
 
 }  // namespace verbatim
