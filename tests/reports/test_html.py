@@ -13,7 +13,7 @@ MARKS = {
     "intact": {"graph": 10, "loss": 30, "timeline": 100},
     "reexecuted": {"graph": 20, "loss": 30, "timeline": 100},
     "diff": {"map": 30, "graph": 20, "loss": 60, "timeline": 100},
-    "steps": {"map": 10, "loss": 40},
+    "steps": {"map": 11, "loss": 40},
     "simulation": {"sweep": 6, **{f"timeline-{run}": 60 for run in range(6)}},
 }
 
